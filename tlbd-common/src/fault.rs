@@ -69,13 +69,20 @@ impl FaultKey {
     /// The key of a fault with this error code.
     #[must_use]
     pub const fn new(cgroup: u64, mode: Mode, error_code: u64) -> Self {
-        Self { cgroup, mode: mode as u32, access: Access::of_error_code(error_code) as u32 }
+        Self {
+            cgroup,
+            mode: mode as u32,
+            access: Access::of_error_code(error_code) as u32,
+        }
     }
 
     /// The key that takes the count when the map is full.
     #[must_use]
     pub const fn overflow(self) -> Self {
-        Self { cgroup: OVERFLOW_CGROUP, ..self }
+        Self {
+            cgroup: OVERFLOW_CGROUP,
+            ..self
+        }
     }
 }
 

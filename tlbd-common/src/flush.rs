@@ -26,13 +26,20 @@ impl FlushKey {
     /// The key of a flush.
     #[must_use]
     pub const fn new(cgroup: u64, reason: u32) -> Self {
-        Self { cgroup, reason, zero: 0 }
+        Self {
+            cgroup,
+            reason,
+            zero: 0,
+        }
     }
 
     /// The key that takes the count when the map is full.
     #[must_use]
     pub const fn overflow(self) -> Self {
-        Self { cgroup: OVERFLOW_CGROUP, ..self }
+        Self {
+            cgroup: OVERFLOW_CGROUP,
+            ..self
+        }
     }
 }
 
@@ -56,9 +63,17 @@ impl FlushCount {
     #[must_use]
     pub const fn one(pages: u64) -> Self {
         if pages == FULL_FLUSH {
-            Self { flushes: 1, full: 1, pages: 0 }
+            Self {
+                flushes: 1,
+                full: 1,
+                pages: 0,
+            }
         } else {
-            Self { flushes: 1, full: 0, pages }
+            Self {
+                flushes: 1,
+                full: 0,
+                pages,
+            }
         }
     }
 }
@@ -79,6 +94,13 @@ mod tests {
     fn a_full_flush_is_not_two_to_the_64_pages() {
         let mut count = FlushCount::one(FULL_FLUSH);
         count += FlushCount::one(3);
-        assert_eq!(count, FlushCount { flushes: 2, full: 1, pages: 3 });
+        assert_eq!(
+            count,
+            FlushCount {
+                flushes: 2,
+                full: 1,
+                pages: 3
+            }
+        );
     }
 }

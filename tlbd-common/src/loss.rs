@@ -2,6 +2,7 @@
 
 /// An index into the loss counters; each is exported, none is silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum Loss {
     /// No room for a sample's key: counted under the overflow key.
@@ -45,6 +46,11 @@ mod tests {
 
     #[test]
     fn losses_are_listed_in_index_order() {
-        assert!(Loss::ALL.iter().enumerate().all(|(index, loss)| *loss as usize == index));
+        assert!(
+            Loss::ALL
+                .iter()
+                .enumerate()
+                .all(|(index, loss)| *loss as usize == index)
+        );
     }
 }

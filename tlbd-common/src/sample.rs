@@ -56,7 +56,11 @@ impl Mode {
     /// user page above it; it can no longer be executed on current kernels.
     #[must_use]
     pub const fn of_address(address: u64) -> Self {
-        if address >> 63 == 1 { Self::Kernel } else { Self::User }
+        if address >> 63 == 1 {
+            Self::Kernel
+        } else {
+            Self::User
+        }
     }
 
     /// The mode of an index read from a map, if there is one.
@@ -102,7 +106,12 @@ impl SampleKey {
     /// totals need (role and mode) and gives up whose and where.
     #[must_use]
     pub const fn overflow(self) -> Self {
-        Self { cgroup: OVERFLOW_CGROUP, address: 0, stack: NO_STACK, ..self }
+        Self {
+            cgroup: OVERFLOW_CGROUP,
+            address: 0,
+            stack: NO_STACK,
+            ..self
+        }
     }
 }
 
@@ -139,16 +148,33 @@ mod tests {
 
     #[test]
     fn an_overflowing_sample_keeps_its_role_and_mode() {
-        let key = SampleKey { cgroup: 7, address: 1, stack: 2, role: 0, mode: Mode::Kernel as u32 };
+        let key = SampleKey {
+            cgroup: 7,
+            address: 1,
+            stack: 2,
+            role: 0,
+            mode: Mode::Kernel as u32,
+        };
         let overflow = key.overflow();
-        assert_eq!((overflow.cgroup, overflow.address, overflow.stack), (OVERFLOW_CGROUP, 0, NO_STACK));
+        assert_eq!(
+            (overflow.cgroup, overflow.address, overflow.stack),
+            (OVERFLOW_CGROUP, 0, NO_STACK)
+        );
         assert_eq!((overflow.role, overflow.mode), (key.role, key.mode));
     }
 
     #[test]
     fn indices_read_back_as_what_they_were() {
-        assert!(Role::ALL.into_iter().all(|role| Role::from_index(role as u32) == Some(role)));
-        assert!(Mode::ALL.into_iter().all(|mode| Mode::from_index(mode as u32) == Some(mode)));
+        assert!(
+            Role::ALL
+                .into_iter()
+                .all(|role| Role::from_index(role as u32) == Some(role))
+        );
+        assert!(
+            Mode::ALL
+                .into_iter()
+                .all(|mode| Mode::from_index(mode as u32) == Some(mode))
+        );
         assert_eq!(Mode::from_index(9), None);
     }
 }

@@ -1,9 +1,7 @@
 //! Births and deaths of cgroups, so that names are known before and after their directories.
 
 use aya_ebpf::{
-    EbpfContext as _,
-    helpers::bpf_probe_read_kernel_str_bytes,
-    macros::tracepoint,
+    EbpfContext as _, helpers::bpf_probe_read_kernel_str_bytes, macros::tracepoint,
     programs::TracePointContext,
 };
 use tlbd_common::{CgroupChange, CgroupEvent, DEFAULT_HIERARCHY, Loss};
@@ -44,7 +42,8 @@ fn announce(ctx: &TracePointContext, change: CgroupChange) -> Option<()> {
     // SAFETY: as above.
     let path = unsafe { ctx.as_ptr().cast::<u8>().add(location as usize) };
     // SAFETY: the helper checks the address and stops at the buffer's end.
-    let length = unsafe { bpf_probe_read_kernel_str_bytes(path, &mut event.path) }.map_or(0, <[u8]>::len);
+    let length =
+        unsafe { bpf_probe_read_kernel_str_bytes(path, &mut event.path) }.map_or(0, <[u8]>::len);
     event.length = length as u32;
     let size = (CgroupEvent::HEADER + length).min(size_of::<CgroupEvent>());
     output(event, size);

@@ -61,7 +61,9 @@ unsafe fn add(word: *mut u64, amount: u64) {
     // The target declares no atomic read-modify-write (it cannot have all of them on every
     // kernel), but every kernel has this instruction (`BPF_ATOMIC | BPF_ADD`).
     // SAFETY: as the caller promises; map values are 8-byte aligned.
-    unsafe { asm!("lock *(u64 *)({word} + 0) += {amount}", word = in(reg) word, amount = in(reg) amount) };
+    unsafe {
+        asm!("lock *(u64 *)({word} + 0) += {amount}", word = in(reg) word, amount = in(reg) amount)
+    };
 }
 
 impl Count for u64 {
@@ -74,7 +76,10 @@ impl Count for u64 {
 }
 
 impl Count for SampleCount {
-    const ZERO: Self = Self { samples: 0, weight: 0 };
+    const ZERO: Self = Self {
+        samples: 0,
+        weight: 0,
+    };
     #[inline(always)]
     unsafe fn add_to(&self, slot: *mut Self) {
         // SAFETY: `slot` is a map value of this type.
@@ -86,7 +91,11 @@ impl Count for SampleCount {
 }
 
 impl Count for FlushCount {
-    const ZERO: Self = Self { flushes: 0, full: 0, pages: 0 };
+    const ZERO: Self = Self {
+        flushes: 0,
+        full: 0,
+        pages: 0,
+    };
     #[inline(always)]
     unsafe fn add_to(&self, slot: *mut Self) {
         // SAFETY: `slot` is a map value of this type.

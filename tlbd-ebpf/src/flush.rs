@@ -29,6 +29,12 @@ fn flush(ctx: &TracePointContext) -> Option<()> {
     };
     let key = FlushKey::new(cgroup, reason);
     let table = if epoch() == 0 { &FLUSHES_0 } else { &FLUSHES_1 };
-    count(table, &key, || key.overflow(), &FlushCount::one(pages), Loss::FlushMapFull);
+    count(
+        table,
+        &key,
+        || key.overflow(),
+        &FlushCount::one(pages),
+        Loss::FlushMapFull,
+    );
     Some(())
 }

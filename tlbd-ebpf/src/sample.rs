@@ -1,10 +1,7 @@
 //! The sampler: one overflow of a perf event adds the event's own period to its key.
 
 use aya_ebpf::{
-    EbpfContext as _,
-    helpers::generated::bpf_get_stackid,
-    macros::perf_event,
-    maps::StackTrace,
+    EbpfContext as _, helpers::generated::bpf_get_stackid, macros::perf_event, maps::StackTrace,
     programs::PerfEventContext,
 };
 use tlbd_common::{Loss, Mode, NO_STACK, Role, SampleCount, SampleKey};
@@ -30,7 +27,13 @@ fn sample(ctx: &PerfEventContext, role: Role) {
     let address = instruction(ctx);
     let mode = Mode::of_address(address);
     let epoch = epoch();
-    let mut key = SampleKey { cgroup, address: 0, stack: NO_STACK, role: role as u32, mode: mode as u32 };
+    let mut key = SampleKey {
+        cgroup,
+        address: 0,
+        stack: NO_STACK,
+        role: role as u32,
+        mode: mode as u32,
+    };
     if mode == Mode::Kernel {
         key.address = address;
         key.stack = kernel_stack(ctx, if epoch == 0 { &STACKS_0 } else { &STACKS_1 });
@@ -57,7 +60,13 @@ fn instruction(ctx: &PerfEventContext) -> u64 {
 #[inline(always)]
 fn kernel_stack(ctx: &PerfEventContext, stacks: &'static StackTrace) -> i64 {
     // SAFETY: `stacks` is a stack map and `ctx` this program's own context.
-    let id = unsafe { bpf_get_stackid(ctx.as_ptr(), core::ptr::from_ref(stacks).cast_mut().cast(), 0) };
+    let id = unsafe {
+        bpf_get_stackid(
+            ctx.as_ptr(),
+            core::ptr::from_ref(stacks).cast_mut().cast(),
+            0,
+        )
+    };
     if id < 0 {
         lose(Loss::StackNotKept);
         return NO_STACK;

@@ -1,0 +1,340 @@
+//! `tlbd run`: wires sources, collectors and server; starts and stops them in order.
+//!
+//! Two threads do the work: this one runs tokio with the server and the signals, the other ticks
+//! the engine and does all the reading. A view goes from one to the other through a watch.
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use sd_notify::NotifyState;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{oneshot, watch},
+};
+
+use crate::{
+    collector::{METRICS, engine::Engine, names},
+    config::{Config, Flags},
+    export::{http, published::Published},
+    model::view::View,
+    source::{
+        KernelEvents, Unavailable,
+        bpf::{BpfEvents, Settings},
+        capture::{Captured, fresh_folder},
+        root::Root,
+    },
+};
+
+/// The second view comes this soon, so that a first look at the page finds counts on it.
+const FIRST_TICK: Duration = Duration::from_secs(1);
+/// How long the engine may take to stop.
+const STOP_WITHIN: Duration = Duration::from_millis(1200);
+
+/// What the engine's thread is told.
+enum Order {
+    Reload(Config),
+    Stop,
+}
+
+type Views = watch::Sender<Option<Arc<Published>>>;
+
+/// The running kernel's events, or why there are none.
+///
+/// # Errors
+/// If no program can be loaded.
+pub fn host_events(config: &Config) -> Result<Box<dyn KernelEvents>, Unavailable> {
+    let settings = Settings {
+        sample_hz: config.sample_hz,
+        tick_seconds: config.tick_seconds,
+        stats: config.bpf_stats,
+    };
+    Ok(Box::new(BpfEvents::open(settings)?))
+}
+
+/// The host to watch: this one, or a captured one.
+struct Host {
+    replay: Option<PathBuf>,
+}
+
+impl Host {
+    fn root(&self) -> Root {
+        self.replay
+            .as_deref()
+            .map_or_else(Root::host, Root::captured)
+    }
+
+    fn events(&self, config: &Config) -> Result<Box<dyn KernelEvents>, Unavailable> {
+        match &self.replay {
+            Some(folder) => Ok(Box::new(Captured::load(folder)?)),
+            None => host_events(config),
+        }
+    }
+}
+
+/// Runs until a signal stops it.
+///
+/// # Errors
+/// If the address cannot be listened on, the folder of a replay is not there, or a part of the
+/// daemon ends by itself.
+pub fn run(config: Config, flags: &Flags, replay: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &replay {
+        require_folder(folder)?;
+    }
+    let listener = listen(&config)?;
+    let address = listener
+        .local_addr()
+        .context("asking for the address listened on")?;
+    eprintln!("tlbd: listening on http://{address}/ (metrics at http://{address}/metrics)");
+    let (views, view) = watch::channel(None);
+    let (orders, received) = mpsc::channel();
+    let (ended, engine_ended) = mpsc::channel();
+    let max_age = max_age(&config);
+    thread::Builder::new()
+        .name("tlbd-tick".into())
+        .spawn(move || {
+            // Dropped last, also when the engine panics: it tells that this thread has ended.
+            let _ended: Sender<()> = ended;
+            drive(config, &Host { replay }, &received, &views);
+        })
+        .context("starting the tick thread")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let outcome = runtime.block_on(serve(listener, view, max_age, flags, &orders));
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    let _ = orders.send(Order::Stop);
+    // The engine takes the programs out of the kernel as it ends.
+    let _ = engine_ended.recv_timeout(STOP_WITHIN);
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+fn require_folder(folder: &Path) -> anyhow::Result<()> {
+    let is_folder = folder.is_dir();
+    anyhow::ensure!(
+        is_folder,
+        "{} is not a folder: name one that `tlbd capture` wrote",
+        folder.display()
+    );
+    Ok(())
+}
+
+fn listen(config: &Config) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(config.listen).with_context(|| {
+        format!(
+            "listening on {}: choose another address with --listen",
+            config.listen
+        )
+    })?;
+    listener
+        .set_nonblocking(true)
+        .context("preparing the listening socket")?;
+    Ok(listener)
+}
+
+/// How old a view may be before the daemon is not healthy.
+fn max_age(config: &Config) -> Duration {
+    Duration::from_secs_f64(config.tick_seconds * 3.0 + 10.0)
+}
+
+/// The engine's thread: ticks, publishes, obeys.
+fn drive(config: Config, host: &Host, orders: &Receiver<Order>, views: &Views) {
+    let mut tick = Duration::from_secs_f64(config.tick_seconds);
+    let events = host.events(&config);
+    let mut engine = Engine::open(config, host.root(), events);
+    report(&engine);
+    let mut next = Instant::now();
+    let live = host.replay.is_none();
+    loop {
+        let view = engine.tick();
+        status(&view);
+        let first = live && view.tick == 1;
+        views.send_replace(Some(Arc::new(Published::new(
+            Arc::new(view),
+            Instant::now(),
+            &METRICS,
+        ))));
+        next = due(next, if first { FIRST_TICK.min(tick) } else { tick });
+        match orders.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::Reload(config)) => {
+                tick = Duration::from_secs_f64(config.tick_seconds);
+                engine = engine.reopen(config, |config| host.events(config));
+                report(&engine);
+                next = Instant::now();
+                let _ = sd_notify::notify(&[NotifyState::Ready]);
+            }
+            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// The next tick's time; ticks that were missed are not made up for.
+fn due(last: Instant, tick: Duration) -> Instant {
+    (last + tick).max(Instant::now())
+}
+
+/// One line for each thing that is not measured, at start and after a reload.
+fn report(engine: &Engine) {
+    for (entry, reason) in engine.states() {
+        if let Some(reason) = reason {
+            eprintln!("tlbd: {} is off: {reason} ({})", entry.name, reason.mend());
+        }
+    }
+}
+
+/// Tells the service manager how it goes.
+fn status(view: &View) {
+    let down: Vec<_> = view
+        .collectors
+        .iter()
+        .filter(|row| !row.up)
+        .map(|row| row.collector)
+        .collect();
+    let state = if down.is_empty() {
+        "all collectors up".into()
+    } else {
+        format!("down: {}", down.join(", "))
+    };
+    let status = format!(
+        "{} cgroups, {} functions; {state}",
+        view.cgroups.len(),
+        view.functions.len()
+    );
+    let _ = sd_notify::notify(&[NotifyState::Status(&status)]);
+}
+
+/// Serves views until a signal or the end of the engine.
+async fn serve(
+    listener: TcpListener,
+    mut view: watch::Receiver<Option<Arc<Published>>>,
+    max_age: Duration,
+    flags: &Flags,
+    orders: &Sender<Order>,
+) -> anyhow::Result<()> {
+    let listener =
+        tokio::net::TcpListener::from_std(listener).context("preparing the listening socket")?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let limits = http::Limits {
+        max_age,
+        ..http::Limits::default()
+    };
+    let stopped = async {
+        let _ = stopped.await;
+    };
+    let mut server = tokio::spawn(http::serve(listener, view.clone(), limits, stopped));
+    let handle = |kind| signal(kind).context("handling signals");
+    let (mut terminate, mut interrupt) = (
+        handle(SignalKind::terminate())?,
+        handle(SignalKind::interrupt())?,
+    );
+    let mut hangup = handle(SignalKind::hangup())?;
+    let mut ready = false;
+    let mut watchdog = watchdog();
+    loop {
+        tokio::select! {
+            changed = view.changed() => {
+                changed.context("the tick thread ended by itself; this is a bug in tlbd, please report it")?;
+                if !std::mem::replace(&mut ready, true) {
+                    let _ = sd_notify::notify(&[NotifyState::Ready]);
+                }
+            }
+            () = next(&mut watchdog) => {
+                let fresh = view.borrow().as_ref().is_none_or(|view| view.at().elapsed() <= max_age);
+                if fresh {
+                    let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+                }
+            }
+            () = received(&mut hangup) => reload(flags, orders),
+            () = received(&mut terminate) => break,
+            () = received(&mut interrupt) => break,
+            ended = &mut server => {
+                ended.context("the HTTP server panicked")?;
+                anyhow::bail!("the HTTP server ended by itself");
+            }
+        }
+    }
+    drop(stop);
+    server.await.context("the HTTP server panicked")
+}
+
+/// Ticks at half the service manager's watchdog time, if it has one.
+fn watchdog() -> Option<tokio::time::Interval> {
+    let time = sd_notify::watchdog_enabled()?;
+    Some(tokio::time::interval(
+        (time / 2).max(Duration::from_millis(1)),
+    ))
+}
+
+async fn next(interval: &mut Option<tokio::time::Interval>) {
+    match interval {
+        Some(interval) => {
+            interval.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn received(signal: &mut Signal) {
+    if signal.recv().await.is_none() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Reads the configuration again. A wrong one is reported and changes nothing.
+fn reload(flags: &Flags, orders: &Sender<Order>) {
+    match flags.load(&names()) {
+        Ok(config) => {
+            let reloading = NotifyState::monotonic_usec_now();
+            let _ = reloading.and_then(|now| sd_notify::notify(&[NotifyState::Reloading, now]));
+            eprintln!("tlbd: configuration read again; a new listen address takes a restart");
+            let _ = orders.send(Order::Reload(config));
+        }
+        Err(error) => eprintln!("tlbd: configuration not changed: {error}"),
+    }
+}
+
+/// A capture of this host: counts for `duration`, then writes what the collectors read.
+///
+/// # Errors
+/// If the folder is not new, or cannot be written.
+pub fn capture(config: Config, folder: &Path, duration: Duration) -> anyhow::Result<()> {
+    let folder = fresh_folder(folder)?;
+    let events: Result<Box<dyn KernelEvents>, Unavailable> = match host_events(&config) {
+        Ok(mut events) => {
+            thread::sleep(duration);
+            let symbols = crate::collector::engine::symbols(&Root::host());
+            let (captured, kallsyms) = Captured::take(events.as_mut(), symbols.as_ref().ok())?;
+            captured
+                .save(&folder, &kallsyms)
+                .with_context(|| format!("writing {}", folder.display()))?;
+            Ok(Box::new(captured))
+        }
+        Err(reason) => {
+            eprintln!(
+                "tlbd: no kernel events in this capture: {reason} ({})",
+                reason.mend()
+            );
+            Err(reason)
+        }
+    };
+    // One tick of the real collectors, on a root that copies what they read.
+    let view = Engine::open(config, Root::recording(&folder), events).tick();
+    for row in view.collectors.iter().filter(|row| !row.up) {
+        eprintln!(
+            "tlbd: {} is not in this capture: {}",
+            row.collector, row.reason
+        );
+    }
+    Ok(())
+}

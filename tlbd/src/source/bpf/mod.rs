@@ -1,0 +1,533 @@
+//! The BPF programs: loading them, hanging them on their events, reading their maps.
+
+mod program;
+mod sizes;
+mod table;
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use aya::{
+    Ebpf, EbpfLoader,
+    maps::{Map, MapData, RingBuf, StackTraceMap},
+};
+use tlbd_common::{
+    Access, CgroupChange, CgroupEvent, FaultKey, FlushCount, FlushKey, Loss, Mode, NO_STACK,
+    OVERFLOW_CGROUP, Role, SampleCount, SampleKey,
+};
+
+use super::{
+    Change, Drained, Hooks, KernelEvents, Unavailable,
+    cgroupfs::{self, Mounts},
+    root::{self, Root},
+    tracefs::Tracefs,
+};
+use crate::model::{
+    printable::printable,
+    tracepoint::{Format, label},
+    view::{FLUSH_REASONS, ProgramRow},
+};
+
+pub use sizes::Sizes;
+
+/// The object that `build.rs` made; empty where it was told to make none.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tlbd"));
+
+/// Time for programs under way to end where the kernel cannot be asked to wait for them.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// The loaded programs and their maps. Nothing is pinned: when the process ends, however it
+/// ends, the kernel detaches and frees them.
+pub struct BpfEvents {
+    ebpf: Ebpf,
+    /// The events that programs hang on; closing one detaches its program.
+    _events: Vec<OwnedFd>,
+    /// Keeps run statistics on while it is open.
+    _stats: Option<OwnedFd>,
+    cgroup_events: RingBuf<MapData>,
+    epoch: u32,
+    lanes: usize,
+    hooks: Hooks,
+    flush_reasons: Vec<String>,
+    period: u64,
+    cpus: Vec<u32>,
+    mounts: Mounts,
+    stats: bool,
+}
+
+/// How to sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Samples of the clock per second and CPU.
+    pub sample_hz: u32,
+    /// Seconds between drains.
+    pub tick_seconds: f64,
+    /// Whether to keep run statistics of the programs.
+    pub stats: bool,
+}
+
+/// The tracepoints' formats, each there or not for a reason of its own.
+struct Formats {
+    user: Result<Format, Unavailable>,
+    kernel: Result<Format, Unavailable>,
+    flush: Result<Format, Unavailable>,
+    mkdir: Result<Format, Unavailable>,
+    rmdir: Result<Format, Unavailable>,
+}
+
+impl Formats {
+    fn read() -> Self {
+        match Tracefs::open() {
+            Ok(tracefs) => Self {
+                user: tracefs.format("exceptions", "page_fault_user"),
+                kernel: tracefs.format("exceptions", "page_fault_kernel"),
+                flush: tracefs.format("tlb", "tlb_flush"),
+                mkdir: tracefs.format("cgroup", "cgroup_mkdir"),
+                rmdir: tracefs.format("cgroup", "cgroup_rmdir"),
+            },
+            Err(reason) => {
+                let none = || Err(reason.clone());
+                Self {
+                    user: none(),
+                    kernel: none(),
+                    flush: none(),
+                    mkdir: none(),
+                    rmdir: none(),
+                }
+            }
+        }
+    }
+}
+
+/// Where the fields are that the programs read; 0 for those of a tracepoint that is not there.
+struct Offsets {
+    error_code: u32,
+    reason: u32,
+    pages: u32,
+    cgroup_root: u32,
+    cgroup_id: u32,
+    cgroup_id_size: u32,
+    cgroup_path: u32,
+}
+
+impl Offsets {
+    fn of(formats: &Formats) -> Self {
+        let place = |format: &Result<Format, Unavailable>, name: &str| {
+            let field = format
+                .as_ref()
+                .ok()
+                .and_then(|format| format.field(name).cloned());
+            field.map_or((0, 0), |field| (field.offset, field.size))
+        };
+        let (cgroup_id, cgroup_id_size) = place(&formats.mkdir, "id");
+        Self {
+            error_code: place(&formats.user, "error_code").0,
+            reason: place(&formats.flush, "reason").0,
+            pages: place(&formats.flush, "pages").0,
+            cgroup_root: place(&formats.mkdir, "root").0,
+            cgroup_id,
+            cgroup_id_size,
+            cgroup_path: place(&formats.mkdir, "path").0,
+        }
+    }
+}
+
+impl BpfEvents {
+    /// Loads the programs and hangs each on its events. A hook that fails is reported in
+    /// [`Hooks`] and does not stop the others.
+    ///
+    /// # Errors
+    /// If nothing can be loaded at all.
+    pub fn open(settings: Settings) -> Result<Self, Unavailable> {
+        if OBJECT.is_empty() {
+            return Err(Unavailable::Kernel {
+                lacks: "programs: this tlbd was built without BPF".into(),
+            });
+        }
+        allow_locked_memory();
+        let root = Root::host();
+        let cpus = online_cpus(&root)?;
+        let lanes = aya::util::nr_cpus().map_err(|(path, error)| Unavailable::File {
+            path: path.into(),
+            error: error.to_string(),
+        })?;
+        let sizes = Sizes::new(cpus.len(), settings.sample_hz, settings.tick_seconds);
+        let formats = Formats::read();
+        let mut ebpf = load(&sizes, &Offsets::of(&formats))?;
+        let ring = ebpf
+            .take_map("CGROUP_EVENTS")
+            .ok_or_else(|| broken("CGROUP_EVENTS"))?;
+        let cgroup_events =
+            RingBuf::try_from(ring).map_err(|error| refused("mapping CGROUP_EVENTS", &error))?;
+        let mut source = Self {
+            ebpf,
+            _events: Vec::new(),
+            _stats: settings.stats.then(program::enable_stats).flatten(),
+            cgroup_events,
+            epoch: 0,
+            lanes,
+            hooks: Hooks::none(&Unavailable::Disabled),
+            flush_reasons: flush_reasons(&formats.flush),
+            period: period(settings.sample_hz),
+            cpus,
+            mounts: Mounts::find(&root).unwrap_or_default(),
+            stats: settings.stats,
+        };
+        source
+            .make_room(0)
+            .and_then(|()| source.make_room(1))
+            .map_err(|error| refused("filling maps", &error))?;
+        source.hang(&formats);
+        Ok(source)
+    }
+
+    fn hang(&mut self, formats: &Formats) {
+        let cpu = self.cpus.first().copied().unwrap_or_default();
+        let mut events = Vec::new();
+        let mut on = |ebpf: &mut Ebpf, hooks: &[(&str, &Result<Format, Unavailable>)]| {
+            hooks.iter().try_for_each(|(name, format)| {
+                let format = format.as_ref().map_err(Clone::clone)?;
+                events.push(program::hang_on_tracepoint(ebpf, name, format.id, cpu)?);
+                Ok(())
+            })
+        };
+        let ebpf = &mut self.ebpf;
+        self.hooks.faults = on(
+            ebpf,
+            &[
+                ("page_fault_user", &formats.user),
+                ("page_fault_kernel", &formats.kernel),
+            ],
+        );
+        self.hooks.flushes = on(ebpf, &[("tlb_flush", &formats.flush)]);
+        self.hooks.cgroups = on(
+            ebpf,
+            &[
+                ("cgroup_mkdir", &formats.mkdir),
+                ("cgroup_rmdir", &formats.rmdir),
+            ],
+        );
+        self.hooks.sampler = program::hang_on_clock(ebpf, "sample_clock", self.period, &self.cpus)
+            .map(|clocks| events.extend(clocks));
+        self._events = events;
+    }
+
+    /// Puts the overflow keys into the maps of an epoch, so that there is always room for them.
+    fn make_room(&self, epoch: u32) -> anyhow::Result<()> {
+        for mode in Mode::ALL {
+            for role in Role::ALL {
+                let key = SampleKey {
+                    cgroup: OVERFLOW_CGROUP,
+                    address: 0,
+                    stack: NO_STACK,
+                    role: role as u32,
+                    mode: mode as u32,
+                };
+                table::put_zero::<_, SampleCount>(self.map("SAMPLES", epoch)?, 1, &key)?;
+            }
+            for access in Access::ALL {
+                let key = FaultKey {
+                    cgroup: OVERFLOW_CGROUP,
+                    mode: mode as u32,
+                    access: access as u32,
+                };
+                table::put_zero::<_, u64>(self.map("FAULTS", epoch)?, self.lanes, &key)?;
+            }
+        }
+        for reason in 0..FLUSH_REASONS as u32 {
+            let key = FlushKey::new(OVERFLOW_CGROUP, reason);
+            table::put_zero::<_, FlushCount>(self.map("FLUSHES", epoch)?, self.lanes, &key)?;
+        }
+        Ok(())
+    }
+
+    /// The map of a pair that belongs to an epoch.
+    fn map(&self, name: &str, epoch: u32) -> anyhow::Result<BorrowedFd<'_>> {
+        self.fd(&format!("{name}_{epoch}"))
+    }
+
+    fn fd(&self, name: &str) -> anyhow::Result<BorrowedFd<'_>> {
+        let map = self
+            .ebpf
+            .map(name)
+            .with_context(|| format!("the BPF object has no map {name}"))?;
+        match map {
+            Map::HashMap(data) | Map::PerCpuHashMap(data) | Map::Array(data) => {
+                Ok(data.fd().as_fd())
+            }
+            _ => anyhow::bail!("map {name} of the BPF object is of another kind"),
+        }
+    }
+
+    /// Turns the epoch, and waits until no program can still write to the old one.
+    fn turn(&mut self) -> anyhow::Result<u32> {
+        let old = self.epoch;
+        table::set_first(self.fd("EPOCH")?, 1 - old).context("turning the epoch")?;
+        self.epoch = 1 - old;
+        wait_for_programs();
+        Ok(old)
+    }
+
+    /// Takes the stacks of an epoch and empties their map.
+    fn take_stacks(&mut self, epoch: u32) -> anyhow::Result<HashMap<i64, Vec<u64>>> {
+        let name = format!("STACKS_{epoch}");
+        let map = self
+            .ebpf
+            .map_mut(&name)
+            .with_context(|| format!("the BPF object has no map {name}"))?;
+        let mut stacks = StackTraceMap::try_from(map)?;
+        let ids: Vec<u32> = stacks.stack_ids().filter_map(Result::ok).collect();
+        let mut taken = HashMap::with_capacity(ids.len());
+        for id in ids {
+            if let Ok(stack) = stacks.get(&id, 0) {
+                taken.insert(
+                    i64::from(id),
+                    stack.frames().iter().map(|frame| frame.ip).collect(),
+                );
+            }
+            stacks.remove(&id)?;
+        }
+        Ok(taken)
+    }
+
+    fn take_changes(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Some(record) = self.cgroup_events.next() {
+            changes.extend(change(&record));
+        }
+        changes
+    }
+
+    fn losses(&self) -> Vec<(Loss, u64)> {
+        let Some(map) = self.ebpf.map("LOSSES") else {
+            return Vec::new();
+        };
+        let Ok(losses) = aya::maps::PerCpuArray::<_, u64>::try_from(map) else {
+            return Vec::new();
+        };
+        let total = |loss: Loss| {
+            losses
+                .get(&(loss as u32), 0)
+                .ok()
+                .map(|lanes| (loss, lanes.iter().sum()))
+        };
+        Loss::ALL.into_iter().filter_map(total).collect()
+    }
+}
+
+impl KernelEvents for BpfEvents {
+    fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
+    fn flush_reasons(&self) -> &[String] {
+        &self.flush_reasons
+    }
+
+    fn sampling(&self) -> (u64, usize) {
+        (self.period, self.cpus.len())
+    }
+
+    fn drain(&mut self) -> anyhow::Result<Drained> {
+        let old = self.turn()?;
+        let (mut samples, mut faults, mut flushes) =
+            (HashMap::new(), HashMap::new(), HashMap::new());
+        table::drain::<SampleKey, SampleCount>(self.map("SAMPLES", old)?, 1, &mut samples)
+            .context("draining samples")?;
+        table::drain::<FaultKey, u64>(self.map("FAULTS", old)?, self.lanes, &mut faults)
+            .context("draining page faults")?;
+        table::drain::<FlushKey, FlushCount>(self.map("FLUSHES", old)?, self.lanes, &mut flushes)
+            .context("draining TLB flushes")?;
+        let stacks = self.take_stacks(old).context("draining stacks")?;
+        self.make_room(old)?;
+        samples.retain(|_, count| count.samples > 0);
+        faults.retain(|_, count| *count > 0);
+        flushes.retain(|_, count| count.flushes > 0);
+        Ok(Drained {
+            samples: samples.into_iter().collect(),
+            stacks,
+            faults: faults.into_iter().collect(),
+            flushes: flushes.into_iter().collect(),
+            changes: self.take_changes(),
+            losses: self.losses(),
+        })
+    }
+
+    fn cgroups(&self) -> Result<Vec<(u64, String)>, root::Error> {
+        let Some(mount) = &self.mounts.unified else {
+            return Ok(Vec::new());
+        };
+        let found = cgroupfs::walk(&Root::host(), mount)?;
+        Ok(found
+            .into_iter()
+            .map(|cgroup| (cgroup.inode, cgroup.path))
+            .collect())
+    }
+
+    fn programs(&self) -> Vec<ProgramRow> {
+        if self.stats {
+            program::stats(&self.ebpf)
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+fn load(sizes: &Sizes, offsets: &Offsets) -> Result<Ebpf, Unavailable> {
+    let mut loader = EbpfLoader::new();
+    loader
+        .override_global("FAULT_ERROR_CODE", &offsets.error_code, true)
+        .override_global("FLUSH_REASON", &offsets.reason, true)
+        .override_global("FLUSH_PAGES", &offsets.pages, true)
+        .override_global("CGROUP_ROOT", &offsets.cgroup_root, true)
+        .override_global("CGROUP_ID", &offsets.cgroup_id, true)
+        .override_global("CGROUP_ID_SIZE", &offsets.cgroup_id_size, true)
+        .override_global("CGROUP_PATH", &offsets.cgroup_path, true);
+    for (name, entries) in sizes.by_map() {
+        loader.map_max_entries(name, entries);
+    }
+    loader.load(OBJECT).map_err(|error| {
+        match program::os_error(&error).filter(|io| io.kind() == io::ErrorKind::PermissionDenied) {
+            Some(io) => Unavailable::from_io("loading BPF maps", io, "CAP_BPF"),
+            None => refused("loading BPF maps", &error),
+        }
+    })
+}
+
+/// The reasons' labels by their code. Codes beyond the ones we tell apart share the last slot.
+fn flush_reasons(format: &Result<Format, Unavailable>) -> Vec<String> {
+    let symbols = format
+        .as_ref()
+        .map(|format| format.symbols.as_slice())
+        .unwrap_or_default();
+    let name = |code: usize| {
+        let known = symbols.iter().find(|(value, _)| *value == code as u64);
+        known.map_or_else(|| format!("reason_{code}"), |(_, name)| label(name))
+    };
+    if symbols.is_empty() {
+        Vec::new()
+    } else {
+        (0..FLUSH_REASONS).map(name).collect()
+    }
+}
+
+/// Nanoseconds between samples. A prime near the frequency asked for, so that the clock does not
+/// keep step with the kernel's tick or a program's own period.
+fn period(hz: u32) -> u64 {
+    let wanted = 1_000_000_000 / u64::from(hz.max(1));
+    (wanted..wanted + 1000)
+        .find(|candidate| is_prime(*candidate))
+        .unwrap_or(wanted)
+}
+
+fn is_prime(number: u64) -> bool {
+    number > 2
+        && number % 2 == 1
+        && (3..)
+            .step_by(2)
+            .take_while(|d| d * d <= number)
+            .all(|d| number % d != 0)
+}
+
+/// The CPUs that are online: `/sys/devices/system/cpu/online`, such as `0-3,8`.
+fn online_cpus(root: &Root) -> Result<Vec<u32>, Unavailable> {
+    const PATH: &str = "/sys/devices/system/cpu/online";
+    let unusable = |error: String| Unavailable::File {
+        path: PATH.into(),
+        error,
+    };
+    let text = root
+        .read_text(PATH)
+        .map_err(|error| unusable(error.error.to_string()))?;
+    crate::model::cpu_list::parse(&text)
+        .ok_or_else(|| unusable(format!("not a CPU list: {text:?}")))
+}
+
+/// The record of a change, or nothing if it is cut or of a kind we do not know.
+fn change(record: &[u8]) -> Option<Change> {
+    let word = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
+    let id = u64::from_ne_bytes(record.get(..8)?.try_into().ok()?);
+    let path = record
+        .get(CgroupEvent::HEADER..)?
+        .get(..word(12)? as usize)?;
+    match word(8)? {
+        kind if kind == CgroupChange::Made as u32 => Some(Change {
+            id,
+            made: Some(printable(path)),
+        }),
+        kind if kind == CgroupChange::Removed as u32 => Some(Change { id, made: None }),
+        _ => None,
+    }
+}
+
+/// Waits until every program that started before this call has ended.
+///
+/// `membarrier(2)`'s global command is the kernel's `synchronize_rcu()`, and programs run inside
+/// an RCU read section (`kernel/sched/membarrier.c`). Kernels with full dynticks refuse it.
+fn wait_for_programs() {
+    const GLOBAL: libc::c_int = 1; // MEMBARRIER_CMD_GLOBAL
+    // SAFETY: the command takes no pointer.
+    if unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) } < 0 {
+        std::thread::sleep(GRACE);
+    }
+}
+
+/// Before Linux 5.11 BPF maps count as locked memory. Where the limit may not be raised, loading
+/// fails later with its own message.
+fn allow_locked_memory() {
+    let unlimited = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the limit is a whole value that lives through the call.
+    let _ = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const unlimited) };
+}
+
+fn refused(tried: &str, error: &dyn std::fmt::Display) -> Unavailable {
+    Unavailable::Refused {
+        tried: tried.into(),
+        error: error.to_string(),
+    }
+}
+
+fn broken(map: &str) -> Unavailable {
+    Unavailable::Kernel {
+        lacks: format!("map {map}: this tlbd was built wrongly"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_period_is_a_prime_near_the_frequency() {
+        let period = period(99);
+        assert!(is_prime(period));
+        assert!((1.0 - period as f64 * 99.0 / 1e9).abs() < 1e-4);
+    }
+
+    #[test]
+    fn cut_records_are_no_changes() {
+        let mut record = Vec::new();
+        record.extend(7_u64.to_ne_bytes());
+        record.extend(0_u32.to_ne_bytes());
+        record.extend(2_u32.to_ne_bytes());
+        record.extend(b"/a");
+        assert_eq!(
+            change(&record),
+            Some(Change {
+                id: 7,
+                made: Some("/a".into())
+            })
+        );
+        for end in 0..record.len() {
+            assert_eq!(change(&record[..end]), None);
+        }
+    }
+}
