@@ -74,7 +74,7 @@ fn mix(time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end {
         spin();
-        for _ in 0..8 {
+        for _ in 0..64 {
             zeros.read_exact(&mut buffer).unwrap();
         }
     }

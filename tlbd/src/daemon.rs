@@ -16,7 +16,6 @@ use std::{
 };
 
 use anyhow::Context as _;
-use sd_notify::NotifyState;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::{oneshot, watch},
@@ -26,11 +25,11 @@ use crate::{
     collector::{METRICS, engine::Engine, names},
     config::{Config, Flags},
     export::{http, published::Published},
-    model::view::View,
+    notify,
     source::{
         KernelEvents, Unavailable,
         bpf::{BpfEvents, Settings},
-        capture::{Captured, fresh_folder},
+        capture::Captured,
         root::Root,
     },
 };
@@ -112,7 +111,7 @@ pub fn run(config: Config, flags: &Flags, replay: Option<PathBuf>) -> anyhow::Re
         .build()
         .context("starting the runtime")?;
     let outcome = runtime.block_on(serve(listener, view, max_age, flags, &orders));
-    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    notify::stopping();
     let _ = orders.send(Order::Stop);
     // The engine takes the programs out of the kernel as it ends.
     let _ = engine_ended.recv_timeout(STOP_WITHIN);
@@ -157,7 +156,7 @@ fn drive(config: Config, host: &Host, orders: &Receiver<Order>, views: &Views) {
     let live = host.replay.is_none();
     loop {
         let view = engine.tick();
-        status(&view);
+        notify::status(&view);
         let first = live && view.tick == 1;
         views.send_replace(Some(Arc::new(Published::new(
             Arc::new(view),
@@ -172,7 +171,7 @@ fn drive(config: Config, host: &Host, orders: &Receiver<Order>, views: &Views) {
                 engine = engine.reopen(config, |config| host.events(config));
                 report(&engine);
                 next = Instant::now();
-                let _ = sd_notify::notify(&[NotifyState::Ready]);
+                notify::ready();
             }
             Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -191,27 +190,6 @@ fn report(engine: &Engine) {
             eprintln!("tlbd: {} is off: {reason} ({})", entry.name, reason.mend());
         }
     }
-}
-
-/// Tells the service manager how it goes.
-fn status(view: &View) {
-    let down: Vec<_> = view
-        .collectors
-        .iter()
-        .filter(|row| !row.up)
-        .map(|row| row.collector)
-        .collect();
-    let state = if down.is_empty() {
-        "all collectors up".into()
-    } else {
-        format!("down: {}", down.join(", "))
-    };
-    let status = format!(
-        "{} cgroups, {} functions; {state}",
-        view.cgroups.len(),
-        view.functions.len()
-    );
-    let _ = sd_notify::notify(&[NotifyState::Status(&status)]);
 }
 
 /// Serves views until a signal or the end of the engine.
@@ -240,19 +218,19 @@ async fn serve(
     );
     let mut hangup = handle(SignalKind::hangup())?;
     let mut ready = false;
-    let mut watchdog = watchdog();
+    let mut watchdog = notify::watchdog();
     loop {
         tokio::select! {
             changed = view.changed() => {
                 changed.context("the tick thread ended by itself; this is a bug in tlbd, please report it")?;
                 if !std::mem::replace(&mut ready, true) {
-                    let _ = sd_notify::notify(&[NotifyState::Ready]);
+                    notify::ready();
                 }
             }
-            () = next(&mut watchdog) => {
+            () = notify::next(&mut watchdog) => {
                 let fresh = view.borrow().as_ref().is_none_or(|view| view.at().elapsed() <= max_age);
                 if fresh {
-                    let _ = sd_notify::notify(&[NotifyState::Watchdog]);
+                    notify::alive();
                 }
             }
             () = received(&mut hangup) => reload(flags, orders),
@@ -268,23 +246,6 @@ async fn serve(
     server.await.context("the HTTP server panicked")
 }
 
-/// Ticks at half the service manager's watchdog time, if it has one.
-fn watchdog() -> Option<tokio::time::Interval> {
-    let time = sd_notify::watchdog_enabled()?;
-    Some(tokio::time::interval(
-        (time / 2).max(Duration::from_millis(1)),
-    ))
-}
-
-async fn next(interval: &mut Option<tokio::time::Interval>) {
-    match interval {
-        Some(interval) => {
-            interval.tick().await;
-        }
-        None => std::future::pending().await,
-    }
-}
-
 async fn received(signal: &mut Signal) {
     if signal.recv().await.is_none() {
         std::future::pending::<()>().await;
@@ -295,46 +256,10 @@ async fn received(signal: &mut Signal) {
 fn reload(flags: &Flags, orders: &Sender<Order>) {
     match flags.load(&names()) {
         Ok(config) => {
-            let reloading = NotifyState::monotonic_usec_now();
-            let _ = reloading.and_then(|now| sd_notify::notify(&[NotifyState::Reloading, now]));
+            notify::reloading();
             eprintln!("tlbd: configuration read again; a new listen address takes a restart");
             let _ = orders.send(Order::Reload(config));
         }
         Err(error) => eprintln!("tlbd: configuration not changed: {error}"),
     }
-}
-
-/// A capture of this host: counts for `duration`, then writes what the collectors read.
-///
-/// # Errors
-/// If the folder is not new, or cannot be written.
-pub fn capture(config: Config, folder: &Path, duration: Duration) -> anyhow::Result<()> {
-    let folder = fresh_folder(folder)?;
-    let events: Result<Box<dyn KernelEvents>, Unavailable> = match host_events(&config) {
-        Ok(mut events) => {
-            thread::sleep(duration);
-            let symbols = crate::collector::engine::symbols(&Root::host());
-            let (captured, kallsyms) = Captured::take(events.as_mut(), symbols.as_ref().ok())?;
-            captured
-                .save(&folder, &kallsyms)
-                .with_context(|| format!("writing {}", folder.display()))?;
-            Ok(Box::new(captured))
-        }
-        Err(reason) => {
-            eprintln!(
-                "tlbd: no kernel events in this capture: {reason} ({})",
-                reason.mend()
-            );
-            Err(reason)
-        }
-    };
-    // One tick of the real collectors, on a root that copies what they read.
-    let view = Engine::open(config, Root::recording(&folder), events).tick();
-    for row in view.collectors.iter().filter(|row| !row.up) {
-        eprintln!(
-            "tlbd: {} is not in this capture: {}",
-            row.collector, row.reason
-        );
-    }
-    Ok(())
 }

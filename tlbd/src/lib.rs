@@ -2,10 +2,11 @@
 //!
 //! Read the folders in the order the data flows: [`source`] (all kernel I/O and all `unsafe`),
 //! [`model`] (pure), [`collector`] (one file each, one registry), [`export`] (readers of the
-//! view). [`daemon`] wires them; [`check`] and [`config`] are the other commands.
+//! view). [`daemon`] wires them; [`check`] and [`capture`] are the other commands.
 
 #![deny(unsafe_code)]
 
+pub mod capture;
 pub mod check;
 pub mod cli;
 pub mod collector;
@@ -13,5 +14,6 @@ pub mod config;
 pub mod daemon;
 pub mod export;
 pub mod model;
+mod notify;
 #[expect(unsafe_code, reason = "system calls; every other module is free of it")]
 pub mod source;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use tlbd::{
-    check,
+    capture, check,
     cli::{self, Invocation},
     collector, daemon,
 };
@@ -42,7 +42,7 @@ fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
             directory,
             duration,
         } => {
-            daemon::capture(config, &directory, duration)?;
+            capture::capture(config, &directory, duration)?;
             let folder = directory.display();
             say(&format!(
                 "captured to {folder}: run it with tlbd run --replay {folder}\n"

@@ -16,11 +16,14 @@ use crate::{
     source::{Drained, Hooks, KernelEvents, Unavailable, root::Root},
 };
 
+/// A collector, or why it does not run.
+type State = Result<Box<dyn Collector>, Unavailable>;
+
 /// Owns the kernel's events, the collectors and the accounts.
 pub struct Engine {
     context: Context,
     events: Option<Box<dyn KernelEvents>>,
-    collectors: Vec<(&'static Entry, Result<Box<dyn Collector>, Unavailable>)>,
+    collectors: Vec<(&'static Entry, State)>,
     accounts: Accounts,
     tick: u64,
 }
@@ -214,7 +217,7 @@ impl Engine {
     }
 }
 
-fn open(entry: &Entry, context: &Context) -> Result<Box<dyn Collector>, Unavailable> {
+fn open(entry: &Entry, context: &Context) -> State {
     if context.config.disable.iter().any(|name| name == entry.name) {
         return Err(Unavailable::Disabled);
     }
@@ -225,7 +228,7 @@ fn open(entry: &Entry, context: &Context) -> Result<Box<dyn Collector>, Unavaila
 /// collector, not the end of the daemon.
 fn run(
     entry: &Entry,
-    collector: &mut Result<Box<dyn Collector>, Unavailable>,
+    collector: &mut State,
     tick: &Tick<'_>,
     accounts: &mut Accounts,
     view: &mut View,

@@ -39,6 +39,10 @@ pub const REGISTRY: &[Entry] = &[
     own::ENTRY,
 ];
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "computed by the compiler, where a panic is an error"
+)]
 /// The metrics of each collector, and those about the collectors themselves.
 pub static METRICS: [&[&Metric]; REGISTRY.len() + 1] = {
     let mut metrics = [series::METRICS; REGISTRY.len() + 1];

@@ -16,7 +16,7 @@ use self::human::{ABSENT, count, or_dash, percent, shortened};
 use crate::model::view::{Host, OTHER, Pmu, RETIRED, UNKNOWN, View};
 
 /// Longest name in a table, in characters; the whole name is in its tooltip.
-const NAME_MAX: usize = 60;
+const NAME_MAX: usize = 56;
 
 /// The view as an HTML page.
 #[must_use]
@@ -58,13 +58,14 @@ fn document(body: &Markup) -> Markup {
 
 fn head(view: &View) -> Markup {
     let Host { kernel, cpu, cpus } = &view.host;
+    let cpus = Some(*cpus as u64).filter(|cpus| *cpus > 0);
     html! {
         header {
             h1 { "tlbd" }
             span { "what address translation costs on this host" }
         }
         p {
-            "Linux " (known(kernel)) " \u{b7} " (known(cpu)) ", " (cpus) " CPUs \u{b7} "
+            "Linux " (known(kernel)) " \u{b7} " (known(cpu)) ", " (or_dash(cpus, count)) " CPUs sampled \u{b7} "
             (human::utc(view.at)) ", tick " (count(view.tick))
         }
     }

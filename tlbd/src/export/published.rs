@@ -149,6 +149,7 @@ mod tests {
                 .map(|reader| reader.join().unwrap())
                 .collect()
         });
+        published.metrics(Format::Prometheus).unwrap();
         assert_eq!(READ.load(SeqCst), 1);
         assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
     }

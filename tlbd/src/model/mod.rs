@@ -5,6 +5,7 @@ pub mod cgroups;
 pub mod cpu_list;
 pub mod ledger;
 pub mod memory_stat;
+pub mod period;
 pub mod printable;
 pub mod smaps;
 pub mod symbols;

@@ -61,7 +61,7 @@ fn facts(memory: &HostMemory) -> Markup {
             dt { "hugetlb pool" }
             dd { (or_dash(of(memory, "hugetlb"), bytes)) }
             @for (setting, value) in &memory.thp_settings {
-                dt { (setting) }
+                dt { "THP " (setting) }
                 dd { (value) }
             }
         }
@@ -110,8 +110,9 @@ pub(super) fn cgroups(view: &View) -> Markup {
     } else {
         table(&COLUMNS, &rows)
     };
-    let reading = "From memory.stat, descendants included.";
-    section("Huge pages of cgroups", reading, &content)
+    let age = or_dash(view.cgroup_memory_age, human::age);
+    let reading = format!("From memory.stat, descendants included; read {age} before this view.");
+    section("Huge pages of cgroups", &reading, &content)
 }
 
 fn cgroup(row: &CgroupMemoryRow) -> Markup {

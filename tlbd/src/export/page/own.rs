@@ -66,7 +66,7 @@ pub(super) fn collectors(view: &View) -> Markup {
             tr {
                 (name_cell(row.collector))
                 (cell(if row.up { "up" } else { "down" }))
-                (cell(&seconds(row.seconds)))
+                (cell(&or_dash(row.up.then_some(row.seconds), seconds)))
             }
         }
     };

@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use tlbd_common::FlushCount;
@@ -70,6 +70,7 @@ pub(crate) fn busy(cgroups: usize) -> View {
     .into();
     view.functions = functions();
     view.cgroup_memory = (0..cgroups).map(memory).collect();
+    view.cgroup_memory_age = Some(Duration::from_secs(4));
     view.memory = Some(host_memory());
     view.smaps = Some(smaps(cgroups.min(6)));
     measured(&mut view);

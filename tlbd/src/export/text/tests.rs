@@ -211,6 +211,19 @@ fn a_measure_that_is_not_finite_has_no_line() {
 }
 
 #[test]
+fn an_info_whose_name_ends_like_a_unit_has_none() {
+    const CLOCK: Metric = Metric {
+        name: "tlbd_clock_cycles_info",
+        ..PMU
+    };
+    let text = openmetrics(&named(&[]), &[&[&CLOCK]]).unwrap();
+    assert!(
+        text.contains("# TYPE tlbd_clock_cycles info\ntlbd_clock_cycles_info{"),
+        "{text}"
+    );
+}
+
+#[test]
 fn integers_are_exact() {
     const LARGEST: Metric = Metric {
         name: "tlbd_largest_total",

@@ -1,14 +1,15 @@
 //! The BPF programs: loading them, hanging them on their events, reading their maps.
 
+mod formats;
 mod program;
 mod sizes;
+mod system;
 mod table;
 
 use std::{
     collections::HashMap,
     io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
-    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -25,21 +26,20 @@ use super::{
     Change, Drained, Hooks, KernelEvents, Unavailable,
     cgroupfs::{self, Mounts},
     root::{self, Root},
-    tracefs::Tracefs,
 };
 use crate::model::{
+    period,
     printable::printable,
-    tracepoint::{Format, label},
+    tracepoint::Format,
     view::{FLUSH_REASONS, ProgramRow},
 };
+use formats::{Formats, Offsets, flush_reasons};
+use system::{allow_locked_memory, online_cpus, wait_for_programs};
 
 pub use sizes::Sizes;
 
 /// The object that `build.rs` made; empty where it was told to make none.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tlbd"));
-
-/// Time for programs under way to end where the kernel cannot be asked to wait for them.
-const GRACE: Duration = Duration::from_millis(20);
 
 /// The loaded programs and their maps. Nothing is pinned: when the process ends, however it
 /// ends, the kernel detaches and frees them.
@@ -69,72 +69,6 @@ pub struct Settings {
     pub tick_seconds: f64,
     /// Whether to keep run statistics of the programs.
     pub stats: bool,
-}
-
-/// The tracepoints' formats, each there or not for a reason of its own.
-struct Formats {
-    user: Result<Format, Unavailable>,
-    kernel: Result<Format, Unavailable>,
-    flush: Result<Format, Unavailable>,
-    mkdir: Result<Format, Unavailable>,
-    rmdir: Result<Format, Unavailable>,
-}
-
-impl Formats {
-    fn read() -> Self {
-        match Tracefs::open() {
-            Ok(tracefs) => Self {
-                user: tracefs.format("exceptions", "page_fault_user"),
-                kernel: tracefs.format("exceptions", "page_fault_kernel"),
-                flush: tracefs.format("tlb", "tlb_flush"),
-                mkdir: tracefs.format("cgroup", "cgroup_mkdir"),
-                rmdir: tracefs.format("cgroup", "cgroup_rmdir"),
-            },
-            Err(reason) => {
-                let none = || Err(reason.clone());
-                Self {
-                    user: none(),
-                    kernel: none(),
-                    flush: none(),
-                    mkdir: none(),
-                    rmdir: none(),
-                }
-            }
-        }
-    }
-}
-
-/// Where the fields are that the programs read; 0 for those of a tracepoint that is not there.
-struct Offsets {
-    error_code: u32,
-    reason: u32,
-    pages: u32,
-    cgroup_root: u32,
-    cgroup_id: u32,
-    cgroup_id_size: u32,
-    cgroup_path: u32,
-}
-
-impl Offsets {
-    fn of(formats: &Formats) -> Self {
-        let place = |format: &Result<Format, Unavailable>, name: &str| {
-            let field = format
-                .as_ref()
-                .ok()
-                .and_then(|format| format.field(name).cloned());
-            field.map_or((0, 0), |field| (field.offset, field.size))
-        };
-        let (cgroup_id, cgroup_id_size) = place(&formats.mkdir, "id");
-        Self {
-            error_code: place(&formats.user, "error_code").0,
-            reason: place(&formats.flush, "reason").0,
-            pages: place(&formats.flush, "pages").0,
-            cgroup_root: place(&formats.mkdir, "root").0,
-            cgroup_id,
-            cgroup_id_size,
-            cgroup_path: place(&formats.mkdir, "path").0,
-        }
-    }
 }
 
 impl BpfEvents {
@@ -173,7 +107,7 @@ impl BpfEvents {
             lanes,
             hooks: Hooks::none(&Unavailable::Disabled),
             flush_reasons: flush_reasons(&formats.flush),
-            period: period(settings.sample_hz),
+            period: period::of_frequency(settings.sample_hz),
             cpus,
             mounts: Mounts::find(&root).unwrap_or_default(),
             stats: settings.stats,
@@ -399,55 +333,6 @@ fn load(sizes: &Sizes, offsets: &Offsets) -> Result<Ebpf, Unavailable> {
     })
 }
 
-/// The reasons' labels by their code. Codes beyond the ones we tell apart share the last slot.
-fn flush_reasons(format: &Result<Format, Unavailable>) -> Vec<String> {
-    let symbols = format
-        .as_ref()
-        .map(|format| format.symbols.as_slice())
-        .unwrap_or_default();
-    let name = |code: usize| {
-        let known = symbols.iter().find(|(value, _)| *value == code as u64);
-        known.map_or_else(|| format!("reason_{code}"), |(_, name)| label(name))
-    };
-    if symbols.is_empty() {
-        Vec::new()
-    } else {
-        (0..FLUSH_REASONS).map(name).collect()
-    }
-}
-
-/// Nanoseconds between samples. A prime near the frequency asked for, so that the clock does not
-/// keep step with the kernel's tick or a program's own period.
-fn period(hz: u32) -> u64 {
-    let wanted = 1_000_000_000 / u64::from(hz.max(1));
-    (wanted..wanted + 1000)
-        .find(|candidate| is_prime(*candidate))
-        .unwrap_or(wanted)
-}
-
-fn is_prime(number: u64) -> bool {
-    number > 2
-        && number % 2 == 1
-        && (3..)
-            .step_by(2)
-            .take_while(|d| d * d <= number)
-            .all(|d| number % d != 0)
-}
-
-/// The CPUs that are online: `/sys/devices/system/cpu/online`, such as `0-3,8`.
-fn online_cpus(root: &Root) -> Result<Vec<u32>, Unavailable> {
-    const PATH: &str = "/sys/devices/system/cpu/online";
-    let unusable = |error: String| Unavailable::File {
-        path: PATH.into(),
-        error,
-    };
-    let text = root
-        .read_text(PATH)
-        .map_err(|error| unusable(error.error.to_string()))?;
-    crate::model::cpu_list::parse(&text)
-        .ok_or_else(|| unusable(format!("not a CPU list: {text:?}")))
-}
-
 /// The record of a change, or nothing if it is cut or of a kind we do not know.
 fn change(record: &[u8]) -> Option<Change> {
     let word = |at: usize| Some(u32::from_ne_bytes(record.get(at..at + 4)?.try_into().ok()?));
@@ -463,29 +348,6 @@ fn change(record: &[u8]) -> Option<Change> {
         kind if kind == CgroupChange::Removed as u32 => Some(Change { id, made: None }),
         _ => None,
     }
-}
-
-/// Waits until every program that started before this call has ended.
-///
-/// `membarrier(2)`'s global command is the kernel's `synchronize_rcu()`, and programs run inside
-/// an RCU read section (`kernel/sched/membarrier.c`). Kernels with full dynticks refuse it.
-fn wait_for_programs() {
-    const GLOBAL: libc::c_int = 1; // MEMBARRIER_CMD_GLOBAL
-    // SAFETY: the command takes no pointer.
-    if unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) } < 0 {
-        std::thread::sleep(GRACE);
-    }
-}
-
-/// Before Linux 5.11 BPF maps count as locked memory. Where the limit may not be raised, loading
-/// fails later with its own message.
-fn allow_locked_memory() {
-    let unlimited = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
-    // SAFETY: the limit is a whole value that lives through the call.
-    let _ = unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const unlimited) };
 }
 
 fn refused(tried: &str, error: &dyn std::fmt::Display) -> Unavailable {
@@ -504,13 +366,6 @@ fn broken(map: &str) -> Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_period_is_a_prime_near_the_frequency() {
-        let period = period(99);
-        assert!(is_prime(period));
-        assert!((1.0 - period as f64 * 99.0 / 1e9).abs() < 1e-4);
-    }
 
     #[test]
     fn cut_records_are_no_changes() {
