@@ -26,8 +26,11 @@ fn main() {
         panic!("usage: load CGROUP_FOLDER KIND [ARGUMENT...]");
     };
     if cgroup != "-" {
-        fs::write(format!("{cgroup}/cgroup.procs"), std::process::id().to_string())
-            .unwrap_or_else(|error| panic!("joining {cgroup}: {error}"));
+        fs::write(
+            format!("{cgroup}/cgroup.procs"),
+            std::process::id().to_string(),
+        )
+        .unwrap_or_else(|error| panic!("joining {cgroup}: {error}"));
     }
     let number = |at: usize| rest[at].parse::<f64>().expect("a number");
     match kind.as_str() {
@@ -86,12 +89,21 @@ fn poll_tcp(time: Duration) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let connections: Vec<(TcpStream, TcpStream)> = (0..100)
-        .map(|_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0))
+        .map(|_| {
+            (
+                TcpStream::connect(address).unwrap(),
+                listener.accept().unwrap().0,
+            )
+        })
         .collect();
     let mut polled: Vec<libc::pollfd> = connections
         .iter()
         .flat_map(|(a, b)| [a.as_raw_fd(), b.as_raw_fd()])
-        .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
+        .map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        })
         .collect();
     let end = Instant::now() + time;
     while Instant::now() < end {
@@ -107,7 +119,11 @@ fn pipes(time: Duration) {
     let (there, back) = (pipe(), pipe());
     // SAFETY: the child only reads, writes and exits.
     let child = unsafe { libc::fork() };
-    let (input, output) = if child == 0 { (there.0, back.1) } else { (back.0, there.1) };
+    let (input, output) = if child == 0 {
+        (there.0, back.1)
+    } else {
+        (back.0, there.1)
+    };
     let mut byte = [0_u8; 1];
     let end = Instant::now() + time;
     let mut rounds = 0_u64;
@@ -164,12 +180,22 @@ fn memory(huge_mib: usize, small_mib: usize) {
     advise(small, small_mib << 20, libc::MADV_NOHUGEPAGE);
     for (memory, mib) in [(huge, huge_mib), (small, small_mib)] {
         // SAFETY: the mapping is that long.
-        (0..mib << 20).step_by(4096).for_each(|at| unsafe { memory.add(at).write_volatile(1) });
+        (0..mib << 20)
+            .step_by(4096)
+            .for_each(|at| unsafe { memory.add(at).write_volatile(1) });
     }
-    for line in fs::read_to_string("/proc/self/smaps_rollup").unwrap().lines().skip(1) {
+    for line in fs::read_to_string("/proc/self/smaps_rollup")
+        .unwrap()
+        .lines()
+        .skip(1)
+    {
         let mut words = line.split_whitespace();
         let (name, kib) = (words.next().unwrap(), words.next().unwrap());
-        println!("{} {}", name.trim_end_matches(':'), kib.parse::<u64>().unwrap() * 1024);
+        println!(
+            "{} {}",
+            name.trim_end_matches(':'),
+            kib.parse::<u64>().unwrap() * 1024
+        );
     }
     println!("ready 1");
     line();
@@ -199,7 +225,16 @@ fn shoot(time: Duration) {
 fn map(bytes: usize) -> *mut u8 {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a fresh anonymous mapping anywhere.
-    let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    let memory = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags,
+            -1,
+            0,
+        )
+    };
     assert_ne!(memory, libc::MAP_FAILED);
     memory.cast()
 }

@@ -53,7 +53,7 @@ on_path=$(command -v promtool || true)
 prometheus_in "${on_path%/*}" || prometheus_in "$tools/usr/bin" ||
     { fetch_prometheus && prometheus_in "$tools/usr/bin"; } ||
     say "no promtool and prometheus (see $log): put both on PATH in one folder, from Debian's \
-package prometheus or https://prometheus.io/download/"
+package prometheus or a release of Prometheus"
 
 works perf || { install_perf && works perf; } ||
     say "no perf that runs: as root on Debian \`apt-get install linux-perf\`"

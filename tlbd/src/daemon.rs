@@ -97,7 +97,6 @@ pub fn run(config: Config, flags: &Flags, replay: Option<PathBuf>) -> anyhow::Re
     let (views, view) = watch::channel(None);
     let (orders, received) = mpsc::channel();
     let (ended, engine_ended) = mpsc::channel();
-    let max_age = max_age(&config);
     thread::Builder::new()
         .name("tlbd-tick".into())
         .spawn(move || {
@@ -110,7 +109,7 @@ pub fn run(config: Config, flags: &Flags, replay: Option<PathBuf>) -> anyhow::Re
         .enable_all()
         .build()
         .context("starting the runtime")?;
-    let outcome = runtime.block_on(serve(listener, view, max_age, flags, &orders));
+    let outcome = runtime.block_on(serve(listener, view, flags, &orders));
     notify::stopping();
     let _ = orders.send(Order::Stop);
     // The engine takes the programs out of the kernel as it ends.
@@ -141,9 +140,9 @@ fn listen(config: &Config) -> anyhow::Result<TcpListener> {
     Ok(listener)
 }
 
-/// How old a view may be before the daemon is not healthy.
-fn max_age(config: &Config) -> Duration {
-    Duration::from_secs_f64(config.tick_seconds * 3.0 + 10.0)
+/// How long a view is good: beyond a few missed ticks the daemon is not healthy.
+fn keeps(tick: Duration) -> Duration {
+    tick * 3 + Duration::from_secs(10)
 }
 
 /// The engine's thread: ticks, publishes, obeys.
@@ -158,11 +157,8 @@ fn drive(config: Config, host: &Host, orders: &Receiver<Order>, views: &Views) {
         let view = engine.tick();
         notify::status(&view);
         let first = live && view.tick == 1;
-        views.send_replace(Some(Arc::new(Published::new(
-            Arc::new(view),
-            Instant::now(),
-            &METRICS,
-        ))));
+        let published = Published::new(Arc::new(view), Instant::now(), keeps(tick), &METRICS);
+        views.send_replace(Some(Arc::new(published)));
         next = due(next, if first { FIRST_TICK.min(tick) } else { tick });
         match orders.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Err(RecvTimeoutError::Timeout) => {}
@@ -196,21 +192,21 @@ fn report(engine: &Engine) {
 async fn serve(
     listener: TcpListener,
     mut view: watch::Receiver<Option<Arc<Published>>>,
-    max_age: Duration,
     flags: &Flags,
     orders: &Sender<Order>,
 ) -> anyhow::Result<()> {
     let listener =
         tokio::net::TcpListener::from_std(listener).context("preparing the listening socket")?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let limits = http::Limits {
-        max_age,
-        ..http::Limits::default()
-    };
     let stopped = async {
         let _ = stopped.await;
     };
-    let mut server = tokio::spawn(http::serve(listener, view.clone(), limits, stopped));
+    let mut server = tokio::spawn(http::serve(
+        listener,
+        view.clone(),
+        http::Limits::default(),
+        stopped,
+    ));
     let handle = |kind| signal(kind).context("handling signals");
     let (mut terminate, mut interrupt) = (
         handle(SignalKind::terminate())?,
@@ -228,7 +224,7 @@ async fn serve(
                 }
             }
             () = notify::next(&mut watchdog) => {
-                let fresh = view.borrow().as_ref().is_none_or(|view| view.at().elapsed() <= max_age);
+                let fresh = view.borrow().as_ref().is_none_or(|view| view.overdue(Instant::now()).is_none());
                 if fresh {
                     notify::alive();
                 }

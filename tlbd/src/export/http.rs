@@ -46,8 +46,8 @@ type Reply = Response<Full<Bytes>>;
 /// What clients may take, and how old a view may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Age of the last view beyond which the daemon is not healthy.
-    pub max_age: Duration,
+    /// Time for the first view to come; without one after it the daemon is not healthy.
+    pub first_view: Duration,
     /// Connections at once; more wait to be accepted.
     pub connections: u16,
     /// Time for a request's head to arrive. A connection without a request ends after it too.
@@ -61,7 +61,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_age: Duration::from_secs(30),
+            first_view: Duration::from_secs(30),
             connections: 128,
             head: Duration::from_secs(5),
             lifetime: Duration::from_secs(60),
@@ -218,6 +218,10 @@ impl Site {
         let Some(published) = self.published() else {
             return no_view();
         };
+        // Series are to stop where they are no longer measured, not to freeze.
+        if let Some(age) = published.overdue(Instant::now().into()) {
+            return late("no new view", age);
+        }
         let accept = request.headers().get_all(header::ACCEPT).iter();
         let accept: Vec<_> = accept.filter_map(|value| value.to_str().ok()).collect();
         let format = Format::accepted(&accept.join(","));
@@ -231,25 +235,17 @@ impl Site {
     }
 
     fn health(&self, now: Instant) -> Reply {
-        let published = self.published();
-        let since = published
-            .as_ref()
-            .map_or(self.start, |published| published.at().into());
-        let (age, max_age) = (now.saturating_duration_since(since), self.limits.max_age);
-        if age <= max_age {
+        if let Some(published) = self.published() {
+            return match published.overdue(now.into()) {
+                None => plain(StatusCode::OK, "ok"),
+                Some(age) => late("no new view", age),
+            };
+        }
+        let age = now.saturating_duration_since(self.start);
+        if age <= self.limits.first_view {
             return plain(StatusCode::OK, "ok");
         }
-        let what = if published.is_some() {
-            "no new view"
-        } else {
-            "no view since the start"
-        };
-        let told = format!(
-            "{what} for {:.1} s; {:.1} s are allowed",
-            age.as_secs_f64(),
-            max_age.as_secs_f64()
-        );
-        plain(StatusCode::SERVICE_UNAVAILABLE, told)
+        late("no view since the start", age)
     }
 
     fn readiness<B>(&self, _: &Request<B>) -> Reply {
@@ -263,6 +259,12 @@ impl Site {
     fn published(&self) -> Option<Arc<Published>> {
         self.views.borrow().clone()
     }
+}
+
+/// There is no view, or none that is good, for this long.
+fn late(what: &str, age: Duration) -> Reply {
+    let told = format!("{what} for {:.1} s", age.as_secs_f64());
+    plain(StatusCode::SERVICE_UNAVAILABLE, told)
 }
 
 fn no_view() -> Reply {

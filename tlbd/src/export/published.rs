@@ -6,7 +6,7 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -24,6 +24,7 @@ use crate::{
 pub struct Published {
     view: Arc<View>,
     at: Instant,
+    keeps: Duration,
     metrics: Metrics,
     openmetrics: OnceLock<Result<Bytes, fmt::Error>>,
     prometheus: OnceLock<Result<Bytes, fmt::Error>>,
@@ -31,12 +32,14 @@ pub struct Published {
 }
 
 impl Published {
-    /// The view as published at `at`, to be rendered with these metrics.
+    /// The view as published at `at`, good for as long as it `keeps`, to be rendered with these
+    /// metrics.
     #[must_use]
-    pub const fn new(view: Arc<View>, at: Instant, metrics: Metrics) -> Self {
+    pub const fn new(view: Arc<View>, at: Instant, keeps: Duration, metrics: Metrics) -> Self {
         Self {
             view,
             at,
+            keeps,
             metrics,
             openmetrics: OnceLock::new(),
             prometheus: OnceLock::new(),
@@ -50,10 +53,12 @@ impl Published {
         &self.view
     }
 
-    /// When the view was published. This clock only goes forward, unlike the view's own time.
+    /// The view's age, if that is more than it keeps. This clock only goes forward, unlike the
+    /// view's own time.
     #[must_use]
-    pub const fn at(&self) -> Instant {
-        self.at
+    pub fn overdue(&self, now: Instant) -> Option<Duration> {
+        let age = now.saturating_duration_since(self.at);
+        (age > self.keeps).then_some(age)
     }
 
     /// The metrics in this format.
@@ -134,7 +139,12 @@ mod tests {
     };
 
     fn published(metrics: Metrics) -> Published {
-        Published::new(Arc::new(sample::empty()), Instant::now(), metrics)
+        Published::new(
+            Arc::new(sample::empty()),
+            Instant::now(),
+            Duration::MAX,
+            metrics,
+        )
     }
 
     #[test]

@@ -305,14 +305,14 @@ ffffffffc0002000 t bpf_prog_6deef7357e7b4530_sample_clock [bpf]
         #[test]
         fn any_bytes_parse_or_fail_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2000), address: u64) {
             if let Ok(symbols) = Symbols::parse(&bytes[..], &Aliases::default()) {
-                symbols.resolve(address);
+                let _ = symbols.resolve(address);
             }
         }
 
         #[test]
         fn hostile_lines_parse_without_panic(lines in "([0-9a-f]{1,17} [tTwWdD] \\PC{0,200}( \\[\\PC{0,9}\\])?\n){0,9}", address: u64) {
             if let Ok(symbols) = Symbols::parse(lines.as_bytes(), &Aliases::default()) {
-                symbols.resolve(address);
+                let _ = symbols.resolve(address);
             }
         }
     }

@@ -107,30 +107,66 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const TLB_FLUSH: &str = include_str!("../../../tests/fixtures/tracefs/6.18/tlb_flush.format");
-    const CGROUP_MKDIR: &str =
-        include_str!("../../../tests/fixtures/tracefs/6.18/cgroup_mkdir.format");
+    /// The formats of one kernel: page_fault_user, tlb_flush, cgroup_mkdir.
+    macro_rules! formats {
+        ($kernel:literal) => {
+            [
+                include_str!(concat!(
+                    "../../../tests/fixtures/tracefs/",
+                    $kernel,
+                    "/page_fault_user.format"
+                )),
+                include_str!(concat!(
+                    "../../../tests/fixtures/tracefs/",
+                    $kernel,
+                    "/tlb_flush.format"
+                )),
+                include_str!(concat!(
+                    "../../../tests/fixtures/tracefs/",
+                    $kernel,
+                    "/cgroup_mkdir.format"
+                )),
+            ]
+        };
+    }
+    const KERNELS: [[&str; 3]; 5] = [
+        formats!("5.10"),
+        formats!("6.1"),
+        formats!("6.12"),
+        formats!("6.18"),
+        formats!("7.2"),
+    ];
+    const TLB_FLUSH: &str = KERNELS[4][1];
 
     #[test]
-    fn fields_have_the_kernels_offsets() {
-        let format = Format::parse(CGROUP_MKDIR).unwrap();
-        let place = |name| format.field(name).map(|field| (field.offset, field.size));
-        assert_eq!(place("root"), Some((8, 4)));
-        assert_eq!(place("id"), Some((16, 8)));
-        assert_eq!(place("path"), Some((24, 4)));
-        assert_eq!(place("nothing"), None);
+    fn the_fields_that_programs_read_are_found_on_every_kernel() {
+        for [fault, flush, mkdir] in
+            KERNELS.map(|texts| texts.map(|text| Format::parse(text).unwrap()))
+        {
+            let place =
+                |format: &Format, name| format.field(name).map(|field| (field.offset, field.size));
+            assert_eq!(place(&fault, "error_code"), Some((24, 8)));
+            assert_eq!(place(&flush, "reason"), Some((8, 4)));
+            assert_eq!(place(&flush, "pages"), Some((16, 8)));
+            assert_eq!(place(&mkdir, "root"), Some((8, 4)));
+            assert_eq!(place(&mkdir, "id"), Some((16, 8)));
+            assert_eq!(place(&mkdir, "path"), Some((24, 4)));
+            assert_eq!(place(&mkdir, "nothing"), None);
+        }
     }
 
     #[test]
-    fn reasons_have_the_kernels_names() {
-        let format = Format::parse(TLB_FLUSH).unwrap();
-        let names: Vec<_> = format
-            .symbols
-            .iter()
-            .map(|(code, name)| (*code, label(name)))
-            .collect();
-        assert_eq!(names.first(), Some(&(0, "flush_on_task_switch".to_owned())));
-        assert!(names.contains(&(1, "remote_shootdown".to_owned())));
+    fn flush_reasons_have_the_names_of_their_kernel() {
+        for [_, flush, _] in KERNELS {
+            let format = Format::parse(flush).unwrap();
+            let names: Vec<_> = format
+                .symbols
+                .iter()
+                .map(|(code, name)| (*code, label(name)))
+                .collect();
+            assert_eq!(names.first(), Some(&(0, "flush_on_task_switch".to_owned())));
+            assert!(names.contains(&(1, "remote_shootdown".to_owned())));
+        }
     }
 
     #[test]

@@ -14,6 +14,11 @@ pub enum Unavailable {
         /// What was refused.
         refused: String,
     },
+    /// This tlbd was built without its programs, or with others.
+    Build {
+        /// What is missing.
+        lacks: String,
+    },
     /// The kernel has no such feature.
     Kernel {
         /// The feature.
@@ -73,6 +78,7 @@ impl Unavailable {
             Self::Capability { needed, .. } => {
                 format!("run as root, or give the process {needed}")
             }
+            Self::Build { .. } => "build tlbd with `make build`".into(),
             Self::Kernel { .. } => "none on this kernel and CPU".into(),
             Self::NotMounted { filesystem } => {
                 format!("mount {filesystem}, or give the process CAP_SYS_ADMIN")
@@ -95,6 +101,7 @@ impl fmt::Display for Unavailable {
             Self::Capability { needed, refused } => {
                 write!(f, "{refused}: not permitted without {needed}")
             }
+            Self::Build { lacks } => write!(f, "this tlbd was built without {lacks}"),
             Self::Kernel { lacks } => write!(f, "the kernel has no {lacks}"),
             Self::NotMounted { filesystem } => write!(f, "{filesystem} is not mounted"),
             Self::HiddenSymbols => write!(f, "the kernel hides the addresses in /proc/kallsyms"),

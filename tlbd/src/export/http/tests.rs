@@ -38,9 +38,12 @@ const LARGE: Metric = Metric {
     ..TICK
 };
 
+/// How long the tests' views are good.
+const KEEPS: Duration = Duration::from_secs(30);
+
 /// With time enough for a machine that is busy otherwise.
 const PATIENT: Limits = Limits {
-    max_age: Duration::from_secs(30),
+    first_view: Duration::from_secs(30),
     connections: 128,
     head: Duration::from_secs(20),
     lifetime: Duration::from_secs(60),
@@ -90,7 +93,7 @@ impl Running {
     fn publish(&self, at: Clock, metrics: Metrics) {
         let view: Arc<View> = Arc::new(sample::busy(3));
         self.views
-            .send_replace(Some(Arc::new(Published::new(view, at, metrics))));
+            .send_replace(Some(Arc::new(Published::new(view, at, KEEPS, metrics))));
     }
 
     fn connect(&self) -> Client {
@@ -175,7 +178,7 @@ fn a_new_view_is_served_at_once() {
     let server = Running::with(Limits::default(), &[&[&TICK]]);
     let mut view = sample::empty();
     view.tick = 77;
-    let published = Published::new(Arc::new(view), Clock::now(), &[&[&TICK]]);
+    let published = Published::new(Arc::new(view), Clock::now(), KEEPS, &[&[&TICK]]);
     server.views.send_replace(Some(Arc::new(published)));
     assert!(server.get("/metrics").ends_with("tlbd_tick 77\n"));
 }
@@ -198,11 +201,8 @@ fn before_the_first_view_it_is_healthy_but_not_ready() {
 }
 
 #[test]
-fn health_ends_with_the_age_of_the_last_view() {
-    let server = Running::start(Limits {
-        max_age: Duration::from_secs(30),
-        ..Limits::default()
-    });
+fn health_and_metrics_end_with_the_age_of_the_last_view() {
+    let server = Running::start(Limits::default());
     server.publish(
         Clock::now().checked_sub(Duration::from_secs(29)).unwrap(),
         &[],
@@ -215,13 +215,15 @@ fn health_ends_with_the_age_of_the_last_view() {
     let sick = server.get("/healthz");
     assert_eq!(status(&sick), "503");
     assert!(body(&sick).starts_with("no new view for 75."), "{sick}");
+    assert_eq!(status(&server.get("/metrics")), "503");
     assert_eq!(status(&server.get("/readyz")), "200");
+    assert_eq!(status(&server.get("/")), "200");
 }
 
 #[test]
 fn a_start_without_a_view_is_not_healthy_for_ever() {
     let server = Running::start(Limits {
-        max_age: Duration::ZERO,
+        first_view: Duration::ZERO,
         ..Limits::default()
     });
     thread::sleep(Duration::from_millis(5));

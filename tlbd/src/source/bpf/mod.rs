@@ -79,8 +79,8 @@ impl BpfEvents {
     /// If nothing can be loaded at all.
     pub fn open(settings: Settings) -> Result<Self, Unavailable> {
         if OBJECT.is_empty() {
-            return Err(Unavailable::Kernel {
-                lacks: "programs: this tlbd was built without BPF".into(),
+            return Err(Unavailable::Build {
+                lacks: "its BPF programs".into(),
             });
         }
         allow_locked_memory();
@@ -358,8 +358,8 @@ fn refused(tried: &str, error: &dyn std::fmt::Display) -> Unavailable {
 }
 
 fn broken(map: &str) -> Unavailable {
-    Unavailable::Kernel {
-        lacks: format!("map {map}: this tlbd was built wrongly"),
+    Unavailable::Build {
+        lacks: format!("the map {map}"),
     }
 }
 

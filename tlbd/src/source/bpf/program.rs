@@ -53,8 +53,8 @@ where
     let program = ebpf
         .program_mut(name)
         .and_then(|program| program.try_into().ok());
-    program.ok_or_else(|| Unavailable::Kernel {
-        lacks: format!("program {name}: this tlbd was built wrongly"),
+    program.ok_or_else(|| Unavailable::Build {
+        lacks: format!("the program {name}"),
     })
 }
 
