@@ -119,6 +119,10 @@ fn pipes(time: Duration) {
     let (there, back) = (pipe(), pipe());
     // SAFETY: the child only reads, writes and exits.
     let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: no pointer; a child whose parent is killed would wait for its byte for ever.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    }
     let (input, output) = if child == 0 {
         (there.0, back.1)
     } else {

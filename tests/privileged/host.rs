@@ -17,7 +17,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// The turn to use the machine; `None` if this machine cannot run privileged tests, which is
 /// then reported as skipped.
-pub fn turn() -> Option<MutexGuard<'static, ()>> {
+pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
     // SAFETY: the call has no argument and cannot fail.
     #[allow(unsafe_code, reason = "there is no safe way to ask")]
     let root = unsafe { libc::geteuid() } == 0;
@@ -39,13 +39,13 @@ fn unified() -> Option<PathBuf> {
 }
 
 /// A fresh cgroup in the v2 hierarchy; removed at the end.
-pub struct Cgroup {
-    pub folder: PathBuf,
-    pub path: String,
+pub(crate) struct Cgroup {
+    pub(crate) folder: PathBuf,
+    pub(crate) path: String,
 }
 
 impl Cgroup {
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = format!("/tlbd-test-{}-{name}", std::process::id());
         let folder = unified().unwrap().join(path.trim_start_matches('/'));
         fs::create_dir(&folder).unwrap();
@@ -53,13 +53,20 @@ impl Cgroup {
     }
 
     /// CPU time by the kernel's own account, in seconds: all, user, system.
-    pub fn cpu_stat(&self) -> (f64, f64, f64) {
+    pub(crate) fn cpu_stat(&self) -> (f64, f64, f64) {
         let text = fs::read_to_string(self.folder.join("cpu.stat")).unwrap();
         let field = |name| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap();
             line.trim().parse::<f64>().unwrap() / 1e6
         };
-        (field("usage_usec"), field("user_usec"), field("system_usec"))
+        (
+            field("usage_usec"),
+            field("user_usec"),
+            field("system_usec"),
+        )
     }
 }
 
@@ -76,14 +83,14 @@ impl Drop for Cgroup {
 }
 
 /// A running load (`tests/load.rs`); killed at the end.
-pub struct Load {
+pub(crate) struct Load {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Load {
-    pub fn start(cgroup: &Cgroup, arguments: &[&str]) -> Self {
+    pub(crate) fn start(cgroup: &Cgroup, arguments: &[&str]) -> Self {
         let mut child = Command::new(program())
             .arg(&cgroup.folder)
             .args(arguments)
@@ -93,26 +100,34 @@ impl Load {
             .expect("the load runs");
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, input, output }
+        Self {
+            child,
+            input,
+            output,
+        }
     }
 
     /// Waits for a line that starts with `name`, and gives what was printed until then.
-    pub fn until(&mut self, name: &str) -> HashMap<String, u64> {
+    pub(crate) fn until(&mut self, name: &str) -> HashMap<String, u64> {
         let mut said = HashMap::new();
         while !said.contains_key(name) {
             let mut line = String::new();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "the load ended before {name}");
+            assert_ne!(
+                self.output.read_line(&mut line).unwrap(),
+                0,
+                "the load ended before {name}"
+            );
             let (key, value) = line.trim().split_once(' ').unwrap();
             said.insert(key.to_owned(), value.parse().unwrap());
         }
         said
     }
 
-    pub fn go_on(&mut self) {
+    pub(crate) fn go_on(&mut self) {
         self.input.write_all(b"\n").unwrap();
     }
 
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         assert!(self.child.wait().unwrap().success());
     }
 }
@@ -125,15 +140,24 @@ impl Drop for Load {
 }
 
 /// Cargo builds examples beside the binary when it builds the tests.
-pub fn program() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_tlbd")).with_file_name("examples").join("load");
-    assert!(program.exists(), "{} is missing: cargo build --example load", program.display());
+pub(crate) fn program() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_tlbd"))
+        .with_file_name("examples")
+        .join("load");
+    assert!(
+        program.exists(),
+        "{} is missing: cargo build --example load",
+        program.display()
+    );
     program
 }
 
 /// Whether `value` is within `tolerance` (relative) of `truth`; prints both.
-pub fn within(what: &str, value: f64, truth: f64, tolerance: f64) -> bool {
+pub(crate) fn within(what: &str, value: f64, truth: f64, tolerance: f64) -> bool {
     let error = value / truth - 1.0;
-    println!("{what}: {value:.4}, truth {truth:.4}, off by {:+.2} %", error * 100.0);
+    println!(
+        "{what}: {value:.4}, truth {truth:.4}, off by {:+.2} %",
+        error * 100.0
+    );
     error.abs() <= tolerance
 }

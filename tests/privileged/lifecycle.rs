@@ -13,13 +13,26 @@ use crate::{
     support::Daemon,
 };
 
-const PROGRAMS: [&str; 6] =
-    ["sample_clock", "page_fault_user", "page_fault_kernel", "tlb_flush", "cgroup_mkdir", "cgroup_rmdir"];
+const PROGRAMS: [&str; 6] = [
+    "sample_clock",
+    "page_fault_user",
+    "page_fault_kernel",
+    "tlb_flush",
+    "cgroup_mkdir",
+    "cgroup_rmdir",
+];
 
 /// tlbd's programs in the kernel; names are cut to 15 characters there.
 fn programs_in_kernel() -> usize {
-    let ours = |name: &[u8]| PROGRAMS.iter().any(|own| own.as_bytes().starts_with(name) && name.len() > 8);
-    aya::programs::loaded_programs().flatten().filter(|program| ours(program.name())).count()
+    let ours = |name: &[u8]| {
+        PROGRAMS
+            .iter()
+            .any(|own| own.as_bytes().starts_with(name) && name.len() > 8)
+    };
+    aya::programs::loaded_programs()
+        .flatten()
+        .filter(|program| ours(program.name()))
+        .count()
 }
 
 /// Freeing programs takes the kernel a moment.
@@ -75,8 +88,17 @@ fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
     let Some(_turn) = turn() else { return };
     let daemon = Daemon::start(&["--tick-seconds=0.5", "--smaps=false", "--max-cgroups=100"]);
     daemon.wait_ticks(2);
-    let descriptors = || fs::read_dir(format!("/proc/{}/fd", daemon.pid())).unwrap().count();
-    let resident = || daemon.metrics().value("tlbd_own_resident_bytes", &[]).unwrap();
+    let descriptors = || {
+        fs::read_dir(format!("/proc/{}/fd", daemon.pid()))
+            .unwrap()
+            .count()
+    };
+    let resident = || {
+        daemon
+            .metrics()
+            .value("tlbd_own_resident_bytes", &[])
+            .unwrap()
+    };
     let mut truth = 0.0;
     let (fds, before) = (descriptors(), daemon.metrics());
     let resident_before = resident();
@@ -91,7 +113,10 @@ fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n\n").unwrap();
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
-        let faults = said.lines().find_map(|line| line.strip_prefix("faults ")).unwrap();
+        let faults = said
+            .lines()
+            .find_map(|line| line.strip_prefix("faults "))
+            .unwrap();
         truth += faults.parse::<f64>().unwrap();
     }
     daemon.wait_ticks(4);
@@ -99,7 +124,8 @@ fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
     // All of them are dead: their counts are in `retired`, or in `other` where a hundred dearer
     // ones had the series. A program faults a little before and after it counts.
     let dead = |labels: &[(&str, &str)]| after.sum(FAULTS, labels) - before.sum(FAULTS, labels);
-    let folded = dead(&[("cgroup", "retired"), ("mode", "user")]) + dead(&[("cgroup", "other"), ("mode", "user")]);
+    let folded = dead(&[("cgroup", "retired"), ("mode", "user")])
+        + dead(&[("cgroup", "other"), ("mode", "user")]);
     println!("{folded} user faults of dead cgroups, {truth} by the programs' own count");
     assert!(folded >= truth && folded <= truth * 2.0);
     let left: Vec<_> = after
@@ -113,8 +139,14 @@ fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
     let growth = resident() - resident_before;
     println!("resident memory grew by {:.1} MiB", growth / 1048576.0);
     assert!(growth < 8.0 * 1048576.0);
-    assert_eq!(after.sum("tlbd_samples_lost_total", &[("reason", "map_full")]), 0.0);
-    assert_eq!(after.sum("tlbd_samples_lost_total", &[("reason", "ring_full")]), 0.0);
+    assert_eq!(
+        after.sum("tlbd_samples_lost_total", &[("reason", "map_full")]),
+        0.0
+    );
+    assert_eq!(
+        after.sum("tlbd_samples_lost_total", &[("reason", "ring_full")]),
+        0.0
+    );
 }
 
 #[test]
@@ -131,13 +163,28 @@ fn without_root_it_says_what_is_missing_and_does_the_rest() {
     let metrics = daemon.metrics();
     let up = |collector| metrics.value("tlbd_up", &[("collector", collector)]);
     assert_eq!((up("cpu_time"), up("page_faults")), (Some(0.0), Some(0.0)));
-    assert_eq!((up("host_memory"), up("cgroup_memory")), (Some(1.0), Some(1.0)));
+    assert_eq!(
+        (up("host_memory"), up("cgroup_memory")),
+        (Some(1.0), Some(1.0))
+    );
     assert!(metrics.sum("tlbd_host_memory_bytes", &[("kind", "total")]) > 0.0);
-    assert_eq!(metrics.family("tlbd_cgroup_cpu_seconds_total").count(), 0, "not measured is absent");
+    assert_eq!(
+        metrics.family("tlbd_cgroup_cpu_seconds_total").count(),
+        0,
+        "not measured is absent"
+    );
     let said = daemon.stderr();
-    assert!(said.contains("cpu_time is off") && said.contains("CAP_BPF"), "{said}");
+    assert!(
+        said.contains("cpu_time is off") && said.contains("CAP_BPF"),
+        "{said}"
+    );
     assert_eq!(daemon.stop().code(), Some(0));
-    let check = Command::new(&copy).arg("check").uid(NOBODY).gid(NOBODY).output().unwrap();
+    let check = Command::new(&copy)
+        .arg("check")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
     let report = String::from_utf8_lossy(&check.stdout);
     assert_eq!(check.status.code(), Some(1), "{report}");
     assert!(report.contains("missing  CAP_BPF: needed to"), "{report}");
@@ -146,16 +193,36 @@ fn without_root_it_says_what_is_missing_and_does_the_rest() {
 #[test]
 fn check_as_root_names_what_this_host_lacks() {
     let Some(_turn) = turn() else { return };
-    let check = Command::new(env!("CARGO_BIN_EXE_tlbd")).args(["check", "--json"]).output().unwrap();
+    let check = Command::new(env!("CARGO_BIN_EXE_tlbd"))
+        .args(["check", "--json"])
+        .output()
+        .unwrap();
     let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     let lines = report["lines"].as_array().unwrap();
-    let line = |name: &str| lines.iter().find(|line| line["name"] == name).unwrap().clone();
-    for name in ["cpu_time", "page_faults", "tlb_flushes", "cgroup_changes", "host_memory"] {
+    let line = |name: &str| {
+        lines
+            .iter()
+            .find(|line| line["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    for name in [
+        "cpu_time",
+        "page_faults",
+        "tlb_flushes",
+        "cgroup_changes",
+        "host_memory",
+    ] {
         assert_eq!(line(name)["ok"], true, "{name}: {}", line(name)["reason"]);
     }
     let has_pmu = fs::exists("/sys/bus/event_source/devices/cpu").unwrap();
     if !has_pmu {
-        assert!(line("pmu")["reason"].as_str().unwrap().contains("no core PMU"));
+        assert!(
+            line("pmu")["reason"]
+                .as_str()
+                .unwrap()
+                .contains("no core PMU")
+        );
         assert_eq!(check.status.code(), Some(1));
     }
     assert!(gone_from_kernel());

@@ -25,7 +25,12 @@ fn a_program_that_touches_fresh_pages_faults_once_for_each() {
     let truth = load.until("faults")["faults"] as f64;
     daemon.wait_ticks(2);
     assert!(within("user page faults", user(&[]) - before, truth, 0.01));
-    assert!(within("of them stores", user(&[("access", "store")]) - stores, truth, 0.01));
+    assert!(within(
+        "of them stores",
+        user(&[("access", "store")]) - stores,
+        truth,
+        0.01
+    ));
     load.go_on();
     load.finish();
 }
@@ -41,11 +46,18 @@ fn unmapping_pages_that_another_cpu_may_hold_flushes_both() {
     load.finish();
     daemon.wait_ticks(2);
     let metrics = daemon.metrics();
-    let count = |name: &str, reason: &str| metrics.sum(name, &[("cgroup", &cgroup.path), ("reason", reason)]);
+    let count = |name: &str, reason: &str| {
+        metrics.sum(name, &[("cgroup", &cgroup.path), ("reason", reason)])
+    };
     let flushes = |reason| count("tlbd_cgroup_tlb_flushes_total", reason);
     // The unmapping CPU flushes itself, and asks the other by an interrupt while it runs the
     // program's other thread, which is most of the time.
-    assert!(within("local flushes", flushes("local_mm_shootdown"), unmaps, 0.05));
+    assert!(within(
+        "local flushes",
+        flushes("local_mm_shootdown"),
+        unmaps,
+        0.05
+    ));
     assert!(flushes("remote_ipi_send") > unmaps * 0.3);
     assert!(flushes("remote_shootdown") > unmaps * 0.3);
     let pages = count("tlbd_cgroup_tlb_flushed_pages_total", "local_mm_shootdown");

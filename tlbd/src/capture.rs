@@ -1,6 +1,6 @@
 //! `tlbd capture`: this host's inputs as a folder, for `tlbd run --replay`.
 
-use std::{path::Path, thread, time::Duration};
+use std::{fs, path::Path, thread, time::Duration};
 
 use anyhow::Context as _;
 
@@ -47,5 +47,16 @@ pub fn capture(config: Config, folder: &Path, duration: Duration) -> anyhow::Res
             row.collector, row.reason
         );
     }
-    Ok(())
+    keep_cgroup_mounts(&folder)
+}
+
+/// Of the mounts only the cgroup hierarchies are read; the others are nobody else's business.
+fn keep_cgroup_mounts(folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join("proc/self/mountinfo");
+    let Ok(text) = fs::read_to_string(&path) else {
+        return Ok(());
+    };
+    let mounts = text.lines().filter(|line| line.contains(" - cgroup"));
+    let kept: String = mounts.map(|line| format!("{line}\n")).collect();
+    fs::write(&path, kept).with_context(|| format!("writing {}", path.display()))
 }
