@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     process::{Command, Stdio},
     thread,
@@ -81,6 +82,25 @@ fn a_reload_keeps_the_totals() {
     assert_eq!(programs_in_kernel(), PROGRAMS.len());
 }
 
+/// Makes a cgroup, lets a program fault in it, removes it; gives the program's own count.
+fn faults_in_short_cgroup(number: usize) -> f64 {
+    let cgroup = Cgroup::new(&number.to_string());
+    let mut child = Command::new(program())
+        .args([cgroup.folder.to_str().unwrap(), "touch", "100"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"\n\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let faults = said
+        .lines()
+        .find_map(|line| line.strip_prefix("faults "))
+        .unwrap();
+    faults.parse().unwrap()
+}
+
 #[test]
 fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
     const CGROUPS: usize = 2000;
@@ -103,21 +123,7 @@ fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
     let (fds, before) = (descriptors(), daemon.metrics());
     let resident_before = resident();
     for number in 0..CGROUPS {
-        let cgroup = Cgroup::new(&number.to_string());
-        let mut child = Command::new(program())
-            .args([cgroup.folder.to_str().unwrap(), "touch", "100"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n\n").unwrap();
-        let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8(output.stdout).unwrap();
-        let faults = said
-            .lines()
-            .find_map(|line| line.strip_prefix("faults "))
-            .unwrap();
-        truth += faults.parse::<f64>().unwrap();
+        truth += faults_in_short_cgroup(number);
     }
     daemon.wait_ticks(4);
     let after = daemon.metrics();
