@@ -20,6 +20,8 @@ mod support;
 mod cpu_time;
 #[path = "privileged/lifecycle.rs"]
 mod lifecycle;
+#[path = "privileged/maps.rs"]
+mod maps;
 #[path = "privileged/memory.rs"]
 mod memory;
 #[path = "privileged/tracepoints.rs"]

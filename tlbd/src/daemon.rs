@@ -56,6 +56,7 @@ pub fn host_events(config: &Config) -> Result<Box<dyn KernelEvents>, Unavailable
         sample_hz: config.sample_hz,
         tick_seconds: config.tick_seconds,
         stats: config.bpf_stats,
+        most_keys: None,
     };
     Ok(Box::new(BpfEvents::open(settings)?))
 }

@@ -36,7 +36,7 @@ use crate::model::{
 use formats::{Formats, Offsets, flush_reasons};
 use system::{allow_locked_memory, online_cpus, wait_for_programs};
 
-pub use sizes::Sizes;
+use sizes::Sizes;
 
 /// The object that `build.rs` made; empty where it was told to make none.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tlbd"));
@@ -69,6 +69,8 @@ pub struct Settings {
     pub tick_seconds: f64,
     /// Whether to keep run statistics of the programs.
     pub stats: bool,
+    /// Most keys that a map may hold; `None` for as many as a tick can bring.
+    pub most_keys: Option<u32>,
 }
 
 impl BpfEvents {
@@ -90,7 +92,7 @@ impl BpfEvents {
             path: path.into(),
             error: error.to_string(),
         })?;
-        let sizes = Sizes::new(cpus.len(), settings.sample_hz, settings.tick_seconds);
+        let sizes = Sizes::new(cpus.len(), &settings);
         let formats = Formats::read();
         let mut ebpf = load(&sizes, &Offsets::of(&formats))?;
         let ring = ebpf
