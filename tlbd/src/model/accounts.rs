@@ -92,6 +92,10 @@ impl Accounts {
             return self.cgroups.other_mut();
         }
         let name = self.names.name(id).unwrap_or(&self.unknown);
+        if self.names.is_gone(id) {
+            // A late count must not keep the name's series for ever.
+            self.cgroups.close(name);
+        }
         self.cgroups.entry(name)
     }
 
@@ -238,6 +242,23 @@ mod tests {
         accounts.settle(2, 10, 10);
         accounts.settle(3, 10, 10);
         assert_eq!(shown(&accounts), [("/a".to_owned(), 15)]);
+    }
+
+    #[test]
+    fn a_count_that_comes_after_its_cgroup_retired_is_published_and_retires_too() {
+        let mut accounts = Accounts::default();
+        accounts.made(7, "/a".into());
+        accounts.cgroup(7).cpu_ns[0] += 10;
+        accounts.removed(7, 1);
+        (1..=2).for_each(|tick| accounts.settle(tick, 10, 10));
+        accounts.cgroup(7).cpu_ns[0] += 5;
+        accounts.settle(3, 10, 10);
+        assert_eq!(
+            shown(&accounts),
+            [("/a".to_owned(), 5), ("retired".to_owned(), 10)]
+        );
+        accounts.settle(4, 10, 10);
+        assert_eq!(shown(&accounts), [("retired".to_owned(), 15)]);
     }
 
     #[test]

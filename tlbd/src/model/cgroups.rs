@@ -62,6 +62,16 @@ impl Cgroups {
             .or_else(|| self.removed.get(&id).map(|(path, _)| path))
     }
 
+    /// Whether this id's cgroup was removed and no other was made under its name since. Few ids
+    /// are asked about: those of tasks that outlive their cgroup.
+    #[must_use]
+    pub fn is_gone(&self, id: u64) -> bool {
+        let Some((path, _)) = self.removed.get(&id) else {
+            return false;
+        };
+        !self.live.values().any(|live| live == path)
+    }
+
     /// Whether it is worth looking for the name of this id: it has none, and was not looked for.
     #[must_use]
     pub fn is_new(&self, id: u64) -> bool {

@@ -60,7 +60,7 @@ impl<V: Total> Ledger<V> {
     /// Says that `name` is gone. It is published once more with its last counts, and joins
     /// `retired` at the first settle after that which brings nothing new for it.
     pub fn close(&mut self, name: &Arc<str>) {
-        self.closing.insert(name.clone(), false);
+        self.closing.entry(name.clone()).or_insert(false);
     }
 
     /// Says that `name` is there (again).
