@@ -56,15 +56,6 @@ pub(crate) static CGROUP_EVENTS: RingBuf = RingBuf::with_byte_size(1 << 18, 0);
 #[map]
 pub(crate) static CGROUP_SCRATCH: PerCpuArray<CgroupEvent> = PerCpuArray::with_max_entries(1, 0);
 
-/// Offset of `error_code` in `exceptions:page_fault_user` and `_kernel`, from tracefs.
-#[unsafe(no_mangle)]
-pub(crate) static FAULT_ERROR_CODE: Global<u32> = Global::new(0);
-/// Offset of `reason` in `tlb:tlb_flush`.
-#[unsafe(no_mangle)]
-pub(crate) static FLUSH_REASON: Global<u32> = Global::new(0);
-/// Offset of `pages` in `tlb:tlb_flush`.
-#[unsafe(no_mangle)]
-pub(crate) static FLUSH_PAGES: Global<u32> = Global::new(0);
 /// Offset of `root` (the hierarchy's number) in `cgroup:cgroup_mkdir` and `_rmdir`.
 #[unsafe(no_mangle)]
 pub(crate) static CGROUP_ROOT: Global<u32> = Global::new(0);

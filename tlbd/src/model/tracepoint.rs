@@ -47,6 +47,12 @@ impl Format {
         })
     }
 
+    /// The names of the tracepoint's own fields, in order; every record starts with others.
+    pub fn own_fields(&self) -> impl Iterator<Item = &str> {
+        let names = self.fields.iter().map(|field| field.name.as_str());
+        names.filter(|name| !name.starts_with("common_"))
+    }
+
     /// The field of that name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {

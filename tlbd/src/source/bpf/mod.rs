@@ -33,7 +33,7 @@ use crate::model::{
     tracepoint::Format,
     view::{FLUSH_REASONS, ProgramRow},
 };
-use formats::{Formats, Offsets, flush_reasons};
+use formats::{Formats, Offsets, flush_reasons, hands_over};
 use system::{allow_locked_memory, online_cpus, wait_for_programs};
 
 use sizes::Sizes;
@@ -94,7 +94,8 @@ impl BpfEvents {
         })?;
         let sizes = Sizes::new(cpus.len(), &settings);
         let formats = Formats::read();
-        let mut ebpf = load(&sizes, &Offsets::of(&formats))?;
+        let offsets = Offsets::of(&formats);
+        let mut ebpf = load(&sizes, offsets.as_ref().unwrap_or(&Offsets::default()))?;
         let ring = ebpf
             .take_map("CGROUP_EVENTS")
             .ok_or_else(|| broken("CGROUP_EVENTS"))?;
@@ -118,36 +119,30 @@ impl BpfEvents {
             .make_room(0)
             .and_then(|()| source.make_room(1))
             .map_err(|error| refused("filling maps", &error))?;
-        source.hang(&formats);
+        source.hang(&formats, offsets.err());
         Ok(source)
     }
 
-    fn hang(&mut self, formats: &Formats) {
+    fn hang(&mut self, formats: &Formats, no_offsets: Option<Unavailable>) {
+        const FAULT: [&str; 3] = ["address", "ip", "error_code"];
         let cpu = self.cpus.first().copied().unwrap_or_default();
-        let mut events = Vec::new();
-        let mut on = |ebpf: &mut Ebpf, hooks: &[(&str, &Result<Format, Unavailable>)]| {
-            hooks.iter().try_for_each(|(name, format)| {
-                let format = format.as_ref().map_err(Clone::clone)?;
-                events.push(program::hang_on_tracepoint(ebpf, name, format.id, cpu)?);
-                Ok(())
-            })
-        };
         let ebpf = &mut self.ebpf;
-        self.hooks.faults = on(
-            ebpf,
-            &[
-                ("page_fault_user", &formats.user),
-                ("page_fault_kernel", &formats.kernel),
-            ],
-        );
-        self.hooks.flushes = on(ebpf, &[("tlb_flush", &formats.flush)]);
-        self.hooks.cgroups = on(
-            ebpf,
-            &[
-                ("cgroup_mkdir", &formats.mkdir),
-                ("cgroup_rmdir", &formats.rmdir),
-            ],
-        );
+        self.hooks.faults = hands_over(&formats.user, &FAULT)
+            .and_then(|()| hands_over(&formats.kernel, &FAULT))
+            .and_then(|()| program::hang_on_raw_tracepoint(ebpf, "page_fault_user"))
+            .and_then(|()| program::hang_on_raw_tracepoint(ebpf, "page_fault_kernel"));
+        self.hooks.flushes = hands_over(&formats.flush, &["reason", "pages"])
+            .and_then(|()| program::hang_on_raw_tracepoint(ebpf, "tlb_flush"));
+        let mut events = Vec::new();
+        let mut on_cgroups = |name, format: &Result<Format, Unavailable>| {
+            let id = format.as_ref().map_err(Clone::clone)?.id;
+            events.push(program::hang_on_tracepoint(ebpf, name, id, cpu)?);
+            Ok(())
+        };
+        self.hooks.cgroups = no_offsets
+            .map_or(Ok(()), Err)
+            .and_then(|()| on_cgroups("cgroup_mkdir", &formats.mkdir))
+            .and_then(|()| on_cgroups("cgroup_rmdir", &formats.rmdir));
         self.hooks.sampler = program::hang_on_clock(ebpf, "sample_clock", self.period, &self.cpus)
             .map(|clocks| events.extend(clocks));
         self._events = events;
@@ -317,9 +312,6 @@ impl KernelEvents for BpfEvents {
 fn load(sizes: &Sizes, offsets: &Offsets) -> Result<Ebpf, Unavailable> {
     let mut loader = EbpfLoader::new();
     loader
-        .override_global("FAULT_ERROR_CODE", &offsets.error_code, true)
-        .override_global("FLUSH_REASON", &offsets.reason, true)
-        .override_global("FLUSH_PAGES", &offsets.pages, true)
         .override_global("CGROUP_ROOT", &offsets.cgroup_root, true)
         .override_global("CGROUP_ID", &offsets.cgroup_id, true)
         .override_global("CGROUP_ID_SIZE", &offsets.cgroup_id_size, true)

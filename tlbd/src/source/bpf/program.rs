@@ -8,7 +8,7 @@ use std::{
 
 use aya::{
     Ebpf,
-    programs::{PerfEvent, Program, TracePoint},
+    programs::{PerfEvent, Program, RawTracePoint, TracePoint},
     sys::{Stats, enable_stats as aya_enable_stats},
 };
 
@@ -29,6 +29,27 @@ pub(super) fn hang_on_tracepoint(
     let fd = program.fd().map_err(|error| refusal(name, &error))?;
     let event = perf::tracepoint(id, cpu);
     hang(name, event, fd.as_fd())
+}
+
+/// Loads a raw-tracepoint program and hangs it on the tracepoint of its own name.
+pub(super) fn hang_on_raw_tracepoint(ebpf: &mut Ebpf, name: &str) -> Result<(), Unavailable> {
+    let program: &mut RawTracePoint = find(ebpf, name)?;
+    program.load().map_err(|error| refusal(name, &error))?;
+    match program.attach(name) {
+        Ok(_) => Ok(()),
+        Err(error) => match os_error(&error) {
+            Some(io) if io.kind() == io::ErrorKind::NotFound => {
+                let lacks = format!("tracepoint {name}");
+                Err(Unavailable::Kernel { lacks })
+            }
+            Some(io) => Err(Unavailable::from_io(
+                format!("attaching {name}"),
+                io,
+                "CAP_PERFMON",
+            )),
+            None => Err(refusal(name, &error)),
+        },
+    }
 }
 
 /// Loads a sampler and hangs it on a clock of each CPU.
@@ -121,6 +142,7 @@ pub(super) fn stats(ebpf: &Ebpf) -> Vec<ProgramRow> {
         let fd = match program {
             Program::PerfEvent(program) => program.fd(),
             Program::TracePoint(program) => program.fd(),
+            Program::RawTracePoint(program) => program.fd(),
             _ => return None,
         };
         Some((name, fd.ok()?.as_fd().as_raw_fd()))
