@@ -123,11 +123,16 @@ fn pipes(time: Duration) {
         // SAFETY: no pointer; a child whose parent is killed would wait for its byte for ever.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     }
-    let (input, output) = if child == 0 {
-        (there.0, back.1)
+    let (input, output, others) = if child == 0 {
+        (there.0, back.1, [there.1, back.0])
     } else {
-        (back.0, there.1)
+        (back.0, there.1, [there.0, back.1])
     };
+    // Whoever ends first is to be noticed by the other.
+    for fd in others {
+        // SAFETY: this process's own copy of an end that the other one uses.
+        unsafe { libc::close(fd) };
+    }
     let mut byte = [0_u8; 1];
     let end = Instant::now() + time;
     let mut rounds = 0_u64;

@@ -24,5 +24,7 @@ pub use sample::{Mode, NO_STACK, Role, SampleCount, SampleKey};
 /// No kernel hands this id out: ids are 32 bit inode numbers with a generation on top.
 pub const OVERFLOW_CGROUP: u64 = u64::MAX;
 
-/// Frames kept of a kernel stack (`PERF_MAX_STACK_DEPTH`, `include/uapi/linux/perf_event.h`).
-pub const STACK_FRAMES: usize = 127;
+/// Frames kept of a kernel stack: deeper ones lose their outermost frames. Every place in a stack
+/// map has room for so many, used or not, so a bound below the kernel's own (127) leaves room for
+/// more stacks.
+pub const STACK_FRAMES: usize = 64;

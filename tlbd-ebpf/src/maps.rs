@@ -7,10 +7,13 @@
 
 use aya_ebpf::{
     Global,
-    macros::map,
-    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap, RingBuf, StackTrace},
+    btf_maps::StackTrace,
+    macros::{btf_map, map},
+    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap, RingBuf},
 };
-use tlbd_common::{CgroupEvent, FaultKey, FlushCount, FlushKey, Loss, SampleCount, SampleKey};
+use tlbd_common::{
+    CgroupEvent, FaultKey, FlushCount, FlushKey, Loss, STACK_FRAMES, SampleCount, SampleKey,
+};
 
 /// Which map of each pair is written to now: 0 or 1. Written by the daemon.
 #[map]
@@ -23,11 +26,12 @@ pub(crate) static SAMPLES_0: HashMap<SampleKey, SampleCount> = HashMap::with_max
 #[map]
 pub(crate) static SAMPLES_1: HashMap<SampleKey, SampleCount> = HashMap::with_max_entries(1024, 0);
 
-/// Kernel stacks of the samples of the same epoch.
-#[map]
-pub(crate) static STACKS_0: StackTrace = StackTrace::with_max_entries(1024, 0);
-#[map]
-pub(crate) static STACKS_1: StackTrace = StackTrace::with_max_entries(1024, 0);
+/// Kernel stacks of the samples of the same epoch, innermost frames first.
+#[btf_map]
+pub(crate) static STACKS_0: Stacks = StackTrace::new();
+#[btf_map]
+pub(crate) static STACKS_1: Stacks = StackTrace::new();
+pub(crate) type Stacks = StackTrace<1024, 0, STACK_FRAMES>;
 
 /// Page faults. Per CPU: one service may fault a million times a second on every CPU at once.
 #[map]

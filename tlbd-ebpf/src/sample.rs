@@ -1,14 +1,14 @@
 //! The sampler: one overflow of a perf event adds the event's own period to its key.
 
 use aya_ebpf::{
-    EbpfContext as _, helpers::generated::bpf_get_stackid, macros::perf_event, maps::StackTrace,
-    programs::PerfEventContext,
+    macros::perf_event,
+    programs::{PerfEventContext, tracing::StackIdContext as _},
 };
 use tlbd_common::{Loss, Mode, NO_STACK, Role, SampleCount, SampleKey};
 
 use crate::{
     count::count,
-    maps::{SAMPLES_0, SAMPLES_1, STACKS_0, STACKS_1, epoch, lose},
+    maps::{SAMPLES_0, SAMPLES_1, STACKS_0, STACKS_1, Stacks, epoch, lose},
     task,
 };
 
@@ -58,18 +58,12 @@ fn instruction(ctx: &PerfEventContext) -> u64 {
 
 /// The id of the kernel stack, or [`NO_STACK`] where its map has no room.
 #[inline(always)]
-fn kernel_stack(ctx: &PerfEventContext, stacks: &'static StackTrace) -> i64 {
-    // SAFETY: `stacks` is a stack map and `ctx` this program's own context.
-    let id = unsafe {
-        bpf_get_stackid(
-            ctx.as_ptr(),
-            core::ptr::from_ref(stacks).cast_mut().cast(),
-            0,
-        )
-    };
-    if id < 0 {
-        lose(Loss::StackNotKept);
-        return NO_STACK;
+fn kernel_stack(ctx: &PerfEventContext, stacks: &'static Stacks) -> i64 {
+    match ctx.get_stackid(stacks, 0) {
+        Ok(id) => id,
+        Err(_) => {
+            lose(Loss::StackNotKept);
+            NO_STACK
+        }
     }
-    id
 }

@@ -318,8 +318,9 @@ fn garbage_gets_an_error_or_nothing_and_hurts_nobody() {
     ];
     for bytes in garbage {
         let mut client = server.connect();
-        client.write_all(bytes).unwrap();
-        client.shutdown(Shutdown::Write).unwrap();
+        // The server may have had enough before all is written.
+        let _ = client.write_all(bytes);
+        let _ = client.shutdown(Shutdown::Write);
         let answer = String::from_utf8(rest(&mut client)).unwrap();
         assert!(!answer.contains("HTTP/1.1 200"), "{bytes:?}");
     }

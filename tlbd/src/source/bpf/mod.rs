@@ -10,6 +10,8 @@ use std::{
     collections::HashMap,
     io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -34,12 +36,15 @@ use crate::model::{
     view::{FLUSH_REASONS, ProgramRow},
 };
 use formats::{Formats, Offsets, flush_reasons, hands_over};
-use system::{allow_locked_memory, online_cpus, wait_for_programs};
+use system::{allow_locked_memory, online_cpus, programs_ended};
 
 use sizes::Sizes;
 
 /// The object that `build.rs` made; empty where it was told to make none.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/tlbd"));
+
+/// How long a drain waits for programs under way to end.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The loaded programs and their maps. Nothing is pinned: when the process ends, however it
 /// ends, the kernel detaches and frees them.
@@ -51,6 +56,8 @@ pub struct BpfEvents {
     _stats: Option<OwnedFd>,
     cgroup_events: RingBuf<MapData>,
     epoch: u32,
+    /// An epoch that was turned away from, while programs may still write to it.
+    turned: Option<(u32, Receiver<()>)>,
     lanes: usize,
     hooks: Hooks,
     flush_reasons: Vec<String>,
@@ -107,6 +114,7 @@ impl BpfEvents {
             _stats: settings.stats.then(program::enable_stats).flatten(),
             cgroup_events,
             epoch: 0,
+            turned: None,
             lanes,
             hooks: Hooks::none(&Unavailable::Disabled),
             flush_reasons: flush_reasons(&formats.flush),
@@ -195,13 +203,47 @@ impl BpfEvents {
         }
     }
 
-    /// Turns the epoch, and waits until no program can still write to the old one.
-    fn turn(&mut self) -> anyhow::Result<u32> {
-        let old = self.epoch;
-        table::set_first(self.fd("EPOCH")?, 1 - old).context("turning the epoch")?;
-        self.epoch = 1 - old;
-        wait_for_programs();
-        Ok(old)
+    /// Turns the epoch, and gives the old one once no program can still write to it. `None` if
+    /// that takes too long: what the old one holds then comes with a later drain.
+    fn turn(&mut self) -> anyhow::Result<Option<u32>> {
+        let (old, ended) = match self.turned.take() {
+            Some(turned) => turned,
+            None => {
+                let old = self.epoch;
+                table::set_first(self.fd("EPOCH")?, 1 - old).context("turning the epoch")?;
+                self.epoch = 1 - old;
+                (old, programs_ended())
+            }
+        };
+        if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            self.turned = Some((old, ended));
+            return Ok(None);
+        }
+        Ok(Some(old))
+    }
+
+    /// Takes the counts of an epoch that nobody writes to, and leaves its maps as new.
+    fn take(&mut self, epoch: u32) -> anyhow::Result<Drained> {
+        let (mut samples, mut faults, mut flushes) =
+            (HashMap::new(), HashMap::new(), HashMap::new());
+        table::drain::<SampleKey, SampleCount>(self.map("SAMPLES", epoch)?, 1, &mut samples)
+            .context("draining samples")?;
+        table::drain::<FaultKey, u64>(self.map("FAULTS", epoch)?, self.lanes, &mut faults)
+            .context("draining page faults")?;
+        table::drain::<FlushKey, FlushCount>(self.map("FLUSHES", epoch)?, self.lanes, &mut flushes)
+            .context("draining TLB flushes")?;
+        let stacks = self.take_stacks(epoch).context("draining stacks")?;
+        self.make_room(epoch)?;
+        samples.retain(|_, count| count.samples > 0);
+        faults.retain(|_, count| *count > 0);
+        flushes.retain(|_, count| count.flushes > 0);
+        Ok(Drained {
+            samples: samples.into_iter().collect(),
+            stacks,
+            faults: faults.into_iter().collect(),
+            flushes: flushes.into_iter().collect(),
+            ..Drained::default()
+        })
     }
 
     /// Takes the stacks of an epoch and empties their map.
@@ -265,28 +307,13 @@ impl KernelEvents for BpfEvents {
     }
 
     fn drain(&mut self) -> anyhow::Result<Drained> {
-        let old = self.turn()?;
-        let (mut samples, mut faults, mut flushes) =
-            (HashMap::new(), HashMap::new(), HashMap::new());
-        table::drain::<SampleKey, SampleCount>(self.map("SAMPLES", old)?, 1, &mut samples)
-            .context("draining samples")?;
-        table::drain::<FaultKey, u64>(self.map("FAULTS", old)?, self.lanes, &mut faults)
-            .context("draining page faults")?;
-        table::drain::<FlushKey, FlushCount>(self.map("FLUSHES", old)?, self.lanes, &mut flushes)
-            .context("draining TLB flushes")?;
-        let stacks = self.take_stacks(old).context("draining stacks")?;
-        self.make_room(old)?;
-        samples.retain(|_, count| count.samples > 0);
-        faults.retain(|_, count| *count > 0);
-        flushes.retain(|_, count| count.flushes > 0);
-        Ok(Drained {
-            samples: samples.into_iter().collect(),
-            stacks,
-            faults: faults.into_iter().collect(),
-            flushes: flushes.into_iter().collect(),
-            changes: self.take_changes(),
-            losses: self.losses(),
-        })
+        let mut drained = match self.turn()? {
+            Some(old) => self.take(old)?,
+            None => Drained::default(),
+        };
+        drained.changes = self.take_changes();
+        drained.losses = self.losses();
+        Ok(drained)
     }
 
     fn cgroups(&self) -> Result<Vec<(u64, String)>, root::Error> {

@@ -16,9 +16,9 @@ pub(super) struct Sizes {
 impl Sizes {
     /// For so many CPUs under these settings: at most each sample of a tick has a key of its own.
     ///
-    /// Stacks are the big ones (1 KiB each in the kernel, allocated at once) and hash into
-    /// buckets of one, so there are four times as many as distinct stacks are likely, and at
-    /// most 16 MiB in each map of the pair.
+    /// Stacks are the big ones (half a KiB each in the kernel, allocated at once). They hash into
+    /// buckets of one, so a map that is a tenth full loses some: there are sixteen places for
+    /// each sample of a small host's tick, and 16 MiB in each map of the pair at most.
     pub(super) fn new(cpus: usize, settings: &Settings) -> Self {
         let tick = settings.tick_seconds.max(1.0);
         let samples = cpus as f64 * f64::from(settings.sample_hz) * tick;
@@ -27,7 +27,7 @@ impl Sizes {
         Self {
             samples: fit(samples * 1.5, 262_144.0).min(most),
             // A stack map has a power of two.
-            stacks: fit(samples, 16_384.0).next_power_of_two(),
+            stacks: fit(samples * 16.0, 32_768.0).next_power_of_two(),
             counted: COUNTED_KEYS.min(most),
         }
     }
@@ -66,9 +66,9 @@ mod tests {
     fn a_big_host_has_room_for_a_tick_and_bounded_stacks() {
         let big = sizes(128, None);
         assert!(big.samples >= 128 * 99 * 5);
-        assert_eq!(big.stacks, 16_384);
+        assert_eq!(big.stacks, 32_768);
         let small = sizes(2, None);
-        assert_eq!((small.samples, small.stacks), (4096, 4096));
+        assert_eq!((small.samples, small.stacks), (4096, 16_384));
     }
 
     #[test]

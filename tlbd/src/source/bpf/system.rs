@@ -1,6 +1,10 @@
 //! What the programs need of the system around them: its CPUs, its locked-memory limit, its RCU.
 
-use std::time::Duration;
+use std::{
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::Duration,
+};
 
 use crate::{
     model::cpu_list,
@@ -23,15 +27,36 @@ pub(super) fn online_cpus(root: &Root) -> Result<Vec<u32>, Unavailable> {
     cpu_list::parse(&text).ok_or_else(|| unusable(format!("not a CPU list: {text:?}")))
 }
 
-/// Waits until every program that started before this call has ended.
+/// Waits, on a thread of its own, until every program that started before this call has ended;
+/// the receiver hears of it.
 ///
 /// `membarrier(2)`'s global command is the kernel's `synchronize_rcu()`, and programs run inside
-/// an RCU read section (`kernel/sched/membarrier.c`). Kernels with full dynticks refuse it.
-pub(super) fn wait_for_programs() {
+/// an RCU read section (`kernel/sched/membarrier.c`). That takes some 10 ms, but has no bound: on
+/// a busy machine the kernel's RCU thread may wait for a CPU for seconds.
+pub(super) fn programs_ended() -> Receiver<()> {
+    let (ended, heard) = mpsc::channel();
+    let wait = move || {
+        wait_for_programs();
+        // Nobody listens any more when tlbd stops.
+        let _ = ended.send(());
+    };
+    // Without a thread the sender is dropped, which is heard too.
+    if thread::Builder::new()
+        .name("tlbd-rcu".into())
+        .spawn(wait)
+        .is_err()
+    {
+        wait_for_programs();
+    }
+    heard
+}
+
+/// Kernels with full dynticks refuse the command.
+fn wait_for_programs() {
     const GLOBAL: libc::c_int = 1; // MEMBARRIER_CMD_GLOBAL
     // SAFETY: the command takes no pointer.
     if unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) } < 0 {
-        std::thread::sleep(GRACE);
+        thread::sleep(GRACE);
     }
 }
 
