@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -35,6 +36,7 @@ impl Load {
         command.args([work::FLAG, cgroup, kind]).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         janitor::dies_with_parent(&mut command, libc::SIGKILL);
+        own_session(&mut command);
         Ok(Self(
             command
                 .spawn()
@@ -48,6 +50,19 @@ impl Load {
         // Waited for: its id may be another process's from now on, so it must not be killed.
         std::mem::forget(self);
         Ok(time)
+    }
+}
+
+/// As a service is. Under one session's autogroup, pairs that wake each other can keep everything
+/// outside it from running for seconds, the kernel's own RCU thread included (seen on 6.18).
+fn own_session(command: &mut Command) {
+    // SAFETY: setsid is a plain system call that may be made between fork and exec.
+    #[allow(unsafe_code, reason = "there is no safe way to ask for it")]
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            Ok(())
+        });
     }
 }
 

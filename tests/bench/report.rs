@@ -88,7 +88,7 @@ impl Report {
             what,
             figure.to_string(),
             unit,
-            format!("{bound}{verdict}"),
+            format!("{}{verdict}", digits(bound)),
             how,
         );
     }

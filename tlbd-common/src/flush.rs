@@ -80,9 +80,9 @@ impl FlushCount {
 
 impl core::ops::AddAssign for FlushCount {
     fn add_assign(&mut self, other: Self) {
-        self.flushes += other.flushes;
-        self.full += other.full;
-        self.pages += other.pages;
+        self.flushes = self.flushes.saturating_add(other.flushes);
+        self.full = self.full.saturating_add(other.full);
+        self.pages = self.pages.saturating_add(other.pages);
     }
 }
 

@@ -130,8 +130,8 @@ const _: () = assert!(size_of::<SampleCount>() == 16);
 
 impl core::ops::AddAssign for SampleCount {
     fn add_assign(&mut self, other: Self) {
-        self.samples += other.samples;
-        self.weight += other.weight;
+        self.samples = self.samples.saturating_add(other.samples);
+        self.weight = self.weight.saturating_add(other.weight);
     }
 }
 

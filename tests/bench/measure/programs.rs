@@ -9,83 +9,78 @@ use crate::{
     report::Report,
 };
 
-const HOW: &str = "kernel's run statistics (they include reading the clock, some 20 ns)";
-
 pub fn measure(bench: &Bench, report: &mut Report) -> anyhow::Result<()> {
-    let tree = bench.tree()?;
     let daemon = Daemon::start(&["--bpf-stats=true", "--tick-seconds=2.5", "--smaps=false"])?;
-    let cpus = bench.cpus;
-    let mut under =
-        |name: &str, load: &dyn Fn(&Tree) -> anyhow::Result<Vec<Load>>, programs: &[Program]| {
-            let _load = load(&tree)?;
-            // The tick in which the load began is left out.
-            let first = daemon.next_tick(None)?;
-            let mut last = daemon.next_tick(Some(&first))?;
-            if programs
-                .iter()
-                .any(|program| program.name == "sample_clock")
-            {
-                last = daemon.next_tick(Some(&last))?;
-            }
-            programs
-                .iter()
-                .for_each(|program| program.report(name, &first, &last, report));
-            anyhow::Ok(())
-        };
-    let sampler = Program {
-        name: "sample_clock",
-        bound: Some(2000.0),
-    };
-    let faults = Program {
-        name: "page_fault_user",
-        bound: Some(60.0),
-    };
-    under(
-        "user load, no kernel stack",
-        &|_| Load::on_each_cpu(cpus, "spin"),
-        &[sampler],
-    )?;
-    under(
-        "kernel load, with stacks",
-        &|_| Load::on_each_cpu(cpus, "kernel"),
-        &[sampler],
-    )?;
-    under(
-        "touching fresh pages",
-        &|_| Load::on_each_cpu(cpus, "touch"),
-        &[faults],
-    )?;
-    under(
-        "fork and exec",
-        &|_| Load::on_each_cpu(cpus, "exec"),
-        &[
-            faults,
-            Program {
-                name: "page_fault_kernel",
-                ..faults
-            },
-        ],
-    )?;
-    let flushes = |_: &Tree| {
-        Ok(vec![
-            Load::start(HERE, "switch")?,
-            Load::start(HERE, "unmap")?,
-        ])
-    };
-    under(
-        "switches, mprotect, munmap",
-        &flushes,
-        &[Program {
-            name: "tlb_flush",
-            bound: None,
-        }],
-    )?;
-    let cgroups = |tree: &Tree| Ok(vec![Load::start(&tree.cgroup("parent")?, "cgroups")?]);
-    let announcers = ["cgroup_mkdir", "cgroup_rmdir"].map(|name| Program { name, bound: None });
-    under("100 cgroups a second", &cgroups, &announcers)
+    for (load, start, programs) in LOADS {
+        let tree = bench.tree()?;
+        let _load = start(bench, &tree)?;
+        // The tick in which the load began is left out.
+        let first = daemon.next_tick(None)?;
+        let last = daemon.next_tick(Some(&daemon.next_tick(Some(&first))?))?;
+        for program in *programs {
+            program.report(load, &first, &last, report);
+        }
+    }
+    report.note(
+        "programs: run statistics include reading the clock, some 20 ns; a sample comes 10 ms after \
+         the last, so its code and data are out of the caches"
+            .to_owned(),
+    );
+    Ok(())
 }
 
-#[derive(Clone, Copy)]
+/// A name, what starts the loads, and the programs that run under them.
+type Case = (
+    &'static str,
+    fn(&Bench, &Tree) -> anyhow::Result<Vec<Load>>,
+    &'static [Program],
+);
+
+const LOADS: &[Case] = &[
+    (
+        "user load, no kernel stack",
+        |bench, _| Load::on_each_cpu(bench.cpus, "spin"),
+        &[SAMPLER],
+    ),
+    (
+        "kernel load, with stacks",
+        |bench, _| Load::on_each_cpu(bench.cpus, "kernel"),
+        &[SAMPLER],
+    ),
+    (
+        "touching fresh pages",
+        |bench, _| Load::on_each_cpu(bench.cpus, "touch"),
+        &[USER_FAULTS],
+    ),
+    (
+        "fork and exec",
+        |bench, _| Load::on_each_cpu(bench.cpus, "exec"),
+        &[USER_FAULTS, program("page_fault_kernel", Some(60.0))],
+    ),
+    (
+        "switches, mprotect, munmap",
+        |_, _| {
+            Ok(vec![
+                Load::start(HERE, "switch")?,
+                Load::start(HERE, "unmap")?,
+            ])
+        },
+        &[program("tlb_flush", None)],
+    ),
+    (
+        "100 cgroups a second",
+        |_, tree| Ok(vec![Load::start(&tree.cgroup("parent")?, "cgroups")?]),
+        &[program("cgroup_mkdir", None), program("cgroup_rmdir", None)],
+    ),
+];
+
+const SAMPLER: Program = program("sample_clock", Some(2000.0));
+const USER_FAULTS: Program = program("page_fault_user", Some(60.0));
+
+const fn program(name: &'static str, bound: Option<f64>) -> Program {
+    Program { name, bound }
+}
+
 struct Program {
     name: &'static str,
     bound: Option<f64>,
@@ -106,7 +101,7 @@ impl Program {
             return;
         }
         let (what, nanoseconds) = (format!("{}: {load}", self.name), seconds / runs * 1e9);
-        let how = format!("{runs:.0} runs; {HOW}");
+        let how = format!("run statistics of {runs:.0} runs");
         match self.bound {
             Some(bound) => report.bounded(&what, nanoseconds, "ns/run", bound, &how),
             None => report.row(&what, nanoseconds, "ns/run", &how),

@@ -177,7 +177,12 @@ fn read(root: &Root, mount: &std::path::Path) -> anyhow::Result<Vec<CgroupMemory
             })
         })
         .collect();
-    let size = |row: &CgroupMemoryRow| row.memory.anon.unwrap_or(0) + row.memory.file.unwrap_or(0);
+    let size = |row: &CgroupMemoryRow| {
+        row.memory
+            .anon
+            .unwrap_or(0)
+            .saturating_add(row.memory.file.unwrap_or(0))
+    };
     rows.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.cgroup.cmp(&b.cgroup)));
     // Two hostile names may print alike; a series may be there only once.
     let mut seen = std::collections::HashSet::new();

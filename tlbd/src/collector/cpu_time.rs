@@ -10,7 +10,7 @@ use super::{Collector, Context, Entry, Tick};
 use crate::{
     export::metric::{Kind, Metric},
     model::{
-        accounts::Accounts,
+        accounts::{Accounts, FunctionCounts},
         symbols::Symbols,
         view::{EventRow, UNKNOWN, View},
     },
@@ -118,14 +118,14 @@ impl Collector for CpuTime {
             else {
                 continue;
             };
-            self.samples += count.samples;
+            self.samples = self.samples.saturating_add(count.samples);
             if let Some(ns) = accounts.cgroup(key.cgroup).cpu_ns.get_mut(mode as usize) {
-                *ns += count.weight;
+                *ns = ns.saturating_add(count.weight);
             }
             if let (Mode::Kernel, Some(symbols)) = (mode, symbols) {
                 let name = symbols.resolve(key.address).unwrap_or(UNKNOWN);
                 let function = functions.entry(name).or_default();
-                function.cpu_ns += count.weight;
+                function.cpu_ns = function.cpu_ns.saturating_add(count.weight);
                 if count.weight > function.heaviest.weight {
                     (function.heaviest, function.stack) = (*count, Some(key.stack));
                 }
@@ -133,7 +133,9 @@ impl Collector for CpuTime {
         }
         for (name, function) in functions {
             let name: Arc<str> = name.into();
-            accounts.functions.entry(&name).cpu_ns += function.cpu_ns;
+            *accounts.functions.entry(&name) += FunctionCounts {
+                cpu_ns: function.cpu_ns,
+            };
             let frames = function.stack.and_then(|stack| drained.stacks.get(&stack));
             if let (Some(frames), Some(symbols)) = (frames, symbols) {
                 accounts.callers.insert(name, callers(frames, symbols));

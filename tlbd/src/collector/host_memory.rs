@@ -7,6 +7,7 @@ use crate::{
     export::metric::{Kind, Metric},
     model::{
         accounts::Accounts,
+        plausible::is_sizes,
         thp,
         view::{HostMemory, View},
     },
@@ -72,7 +73,12 @@ impl Collector for Host {
         view: &mut View,
     ) -> anyhow::Result<()> {
         let root = &tick.context.root;
-        let meminfo = Meminfo::from_read(&root.read("/proc/meminfo")?[..])?;
+        let meminfo = root.read("/proc/meminfo")?;
+        anyhow::ensure!(
+            is_sizes(&meminfo),
+            "/proc/meminfo: not in the kernel's format"
+        );
+        let meminfo = Meminfo::from_read(&meminfo[..])?;
         view.memory = Some(HostMemory {
             bytes: bytes(&meminfo),
             thp_events: thp_events(root)?,

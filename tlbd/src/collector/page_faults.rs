@@ -58,7 +58,7 @@ impl Collector for PageFaults {
             if let Some(total) =
                 by_mode.and_then(|by_access| by_access.get_mut(key.access as usize))
             {
-                *total += count;
+                *total = total.saturating_add(*count);
             }
         }
         Ok(())

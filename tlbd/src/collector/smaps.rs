@@ -26,6 +26,7 @@ use crate::{
     export::metric::{Kind, Metric},
     model::{
         accounts::Accounts,
+        plausible::{is_sizes, is_stat},
         smaps::{Reading, by_cgroup, cgroup_of, rest_after},
         view::{SMAPS_KINDS, Smaps, View},
     },
@@ -254,7 +255,7 @@ impl Reader {
         let pids = names.iter().filter_map(|name| name.to_str()?.parse().ok());
         pids.filter_map(|pid: u32| {
             let stat = self.root.read(format!("/proc/{pid}/stat")).ok()?;
-            let stat = Stat::from_read(&stat[..]).ok()?;
+            let stat = is_stat(&stat).then(|| Stat::from_read(&stat[..]).ok())??;
             let resident = stat.rss.checked_mul(procfs::page_size())?;
             (resident > 0).then_some(Process {
                 pid,
@@ -332,6 +333,9 @@ fn read(root: &Root, process: &Process) -> Result<Reading, Skip> {
         .read(format!("/proc/{pid}/smaps_rollup"))
         .map_err(|error| Skip::of(&error))?;
     let at = Instant::now();
+    if !is_sizes(&rollup) {
+        return Err(Skip::Unreadable);
+    }
     let rollup = SmapsRollup::from_read(&rollup[..]).map_err(|_| Skip::Unreadable)?;
     let fields = &rollup
         .memory_map_rollup

@@ -16,26 +16,26 @@ const RANKED_NS: f64 = 1000.0;
 
 impl AddAssign for CgroupCounts {
     fn add_assign(&mut self, more: Self) {
-        self.cpu_ns
-            .iter_mut()
-            .zip(more.cpu_ns)
-            .for_each(|(total, more)| *total += more);
-        let faults = self.faults.as_flattened_mut().iter_mut();
-        faults
-            .zip(more.faults.as_flattened())
-            .for_each(|(total, more)| *total += more);
-        self.flushes
-            .iter_mut()
-            .zip(more.flushes)
-            .for_each(|(total, more)| *total += more);
+        add_each(&mut self.cpu_ns, &more.cpu_ns);
+        add_each(self.faults.as_flattened_mut(), more.faults.as_flattened());
+        for (total, more) in self.flushes.iter_mut().zip(more.flushes) {
+            *total += more;
+        }
+    }
+}
+
+/// Totals that reach the end of the range stay there: captured counts may be anything.
+fn add_each(totals: &mut [u64], more: &[u64]) {
+    for (total, more) in totals.iter_mut().zip(more) {
+        *total = total.saturating_add(*more);
     }
 }
 
 impl Total for CgroupCounts {
     fn cost(&self) -> f64 {
-        let faults: u64 = self.faults.as_flattened().iter().sum();
-        let flushes: u64 = self.flushes.iter().map(|count| count.flushes).sum();
-        self.cpu_ns.iter().sum::<u64>() as f64 + (faults + flushes) as f64 * RANKED_NS
+        let sum = |counts: &[u64]| counts.iter().map(|count| *count as f64).sum::<f64>();
+        let flushes = self.flushes.map(|count| count.flushes);
+        sum(&self.cpu_ns) + (sum(self.faults.as_flattened()) + sum(&flushes)) * RANKED_NS
     }
 }
 
@@ -48,7 +48,7 @@ pub struct FunctionCounts {
 
 impl AddAssign for FunctionCounts {
     fn add_assign(&mut self, more: Self) {
-        self.cpu_ns += more.cpu_ns;
+        self.cpu_ns = self.cpu_ns.saturating_add(more.cpu_ns);
     }
 }
 

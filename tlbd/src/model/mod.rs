@@ -6,6 +6,7 @@ pub mod cpu_list;
 pub mod ledger;
 pub mod memory_stat;
 pub mod period;
+pub mod plausible;
 pub mod printable;
 pub mod smaps;
 pub mod symbols;

@@ -36,7 +36,7 @@ pub fn by_cgroup(readings: &HashMap<u32, Reading>, now: Instant, bound: usize) -
         row.bytes
             .iter_mut()
             .zip(reading.bytes)
-            .for_each(|(sum, bytes)| *sum += bytes);
+            .for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
         row.age = row.age.max(now.saturating_duration_since(reading.at));
     }
     let mut rows: Vec<_> = sums.into_values().collect();
@@ -58,7 +58,7 @@ fn anonymous(row: &SmapsRow) -> u64 {
     kinds
         .filter(|((kind, _), _)| *kind == "anonymous")
         .map(|(_, bytes)| bytes)
-        .sum()
+        .fold(0, u64::saturating_add)
 }
 
 fn join(mut row: SmapsRow, more: SmapsRow) -> SmapsRow {
@@ -66,7 +66,7 @@ fn join(mut row: SmapsRow, more: SmapsRow) -> SmapsRow {
     row.bytes
         .iter_mut()
         .zip(more.bytes)
-        .for_each(|(sum, bytes)| *sum += bytes);
+        .for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
     row.age = row.age.max(more.age);
     row
 }

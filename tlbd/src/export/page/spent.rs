@@ -67,7 +67,11 @@ fn cgroup(row: &CgroupRow, total: &Total) -> Markup {
 
 /// The kernel functions that use most CPU time.
 pub(super) fn functions(view: &View) -> Markup {
-    let total = view.functions.iter().map(|row| row.cpu_ns).sum();
+    let total = view
+        .functions
+        .iter()
+        .map(|row| row.cpu_ns)
+        .fold(0, u64::saturating_add);
     let (special, ordinary): (Vec<_>, Vec<_>) = view
         .functions
         .iter()
@@ -130,7 +134,9 @@ pub(super) fn flushes(view: &View) -> Markup {
             .enumerate()
             .map(|(i, name)| (name, flushed(view, i)))
     };
-    let total = by_reason().map(|(_, count)| count.flushes).sum();
+    let total = by_reason()
+        .map(|(_, count)| count.flushes)
+        .fold(0, u64::saturating_add);
     let rows = html! {
         @for (reason, flush) in by_reason().filter(|(_, flush)| flush.flushes > 0) {
             tr {
@@ -182,7 +188,7 @@ pub(super) fn kernel_share(view: &View) -> Option<f64> {
         .cgroups
         .iter()
         .filter_map(|row| row.counts.cpu_ns.get(kernel))
-        .sum();
+        .fold(0_u64, |sum, ns| sum.saturating_add(*ns));
     share(spent, Total::of(view).cpu_ns?)
 }
 
@@ -196,7 +202,13 @@ struct Total {
 impl Total {
     fn of(view: &View) -> Self {
         let sum = |of: fn(&CgroupCounts) -> u64| {
-            Some(view.cgroups.iter().map(|row| of(&row.counts)).sum()).filter(|sum| *sum > 0)
+            Some(
+                view.cgroups
+                    .iter()
+                    .map(|row| of(&row.counts))
+                    .fold(0, u64::saturating_add),
+            )
+            .filter(|sum| *sum > 0)
         };
         Self {
             cpu_ns: sum(cpu_ns),
@@ -207,13 +219,18 @@ impl Total {
 }
 
 fn cpu_ns(counts: &CgroupCounts) -> u64 {
-    counts.cpu_ns.iter().sum()
+    all(&counts.cpu_ns)
 }
 
 fn faults(counts: &CgroupCounts) -> u64 {
-    counts.faults.iter().flatten().sum()
+    all(counts.faults.as_flattened())
 }
 
 fn flushes_of(counts: &CgroupCounts) -> u64 {
-    counts.flushes.iter().map(|count| count.flushes).sum()
+    all(&counts.flushes.map(|count| count.flushes))
+}
+
+/// A sum that stops at the end of the range: captured counts may be anything.
+fn all(counts: &[u64]) -> u64 {
+    counts.iter().copied().fold(0, u64::saturating_add)
 }
