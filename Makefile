@@ -1,5 +1,5 @@
 # `make help` lists the targets. ARGS goes to the command that a target ends in:
-# make run ARGS="--help", make test ARGS="--test golden", make bench ARGS="scrape".
+# make run ARGS="--help", make test ARGS="--test main golden", make bench ARGS="scrape".
 
 SHELL := bash
 ARGS ?=

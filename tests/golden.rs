@@ -6,7 +6,7 @@
 use std::{env, fmt::Write as _, fs, path::Path};
 
 use crate::{
-    replay::{POLYGLOT, polyglot, workspace},
+    replay::{ONE_TICK, POLYGLOT, capture, polyglot, replay, workspace},
     support::Daemon,
 };
 
@@ -84,6 +84,14 @@ fn the_prometheus_text_of_a_captured_host_is_the_golden_one() {
     let daemon = polyglot(&[]);
     let text = normalised(&text(&daemon, ""));
     assert_golden(&format!("tests/golden/{POLYGLOT}.prom"), &text);
+}
+
+#[test]
+fn a_host_with_cgroup_v2_only_has_its_golden_text_too() {
+    const DEBIAN: &str = "debian-6.12";
+    let daemon = replay(&capture(DEBIAN), &[ONE_TICK]);
+    let text = normalised(&text(&daemon, ""));
+    assert_golden(&format!("tests/golden/{DEBIAN}.prom"), &text);
 }
 
 #[test]

@@ -87,12 +87,10 @@ fn seconds(ns: u64) -> f64 {
 
 fn open(context: &Context) -> Result<Box<dyn Collector>, Unavailable> {
     context.hooks.sampler.clone()?;
-    Ok(Box::new(CpuTime { samples: 0 }))
+    Ok(Box::new(CpuTime))
 }
 
-struct CpuTime {
-    samples: u64,
-}
+struct CpuTime;
 
 /// What one tick sampled in one function.
 #[derive(Default)]
@@ -118,7 +116,7 @@ impl Collector for CpuTime {
             else {
                 continue;
             };
-            self.samples = self.samples.saturating_add(count.samples);
+            accounts.samples = accounts.samples.saturating_add(count.samples);
             if let Some(ns) = accounts.cgroup(key.cgroup).cpu_ns.get_mut(mode as usize) {
                 *ns = ns.saturating_add(count.weight);
             }
@@ -143,7 +141,7 @@ impl Collector for CpuTime {
         }
         view.events.push(EventRow {
             event: Role::Clock.name(),
-            samples: self.samples,
+            samples: accounts.samples,
             period: tick.context.sampling.0,
         });
         // The time by cgroup is whole without symbols; only the functions are missing.

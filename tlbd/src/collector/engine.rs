@@ -81,26 +81,33 @@ impl Engine {
         &self.context
     }
 
-    /// Goes on under another configuration, with events opened anew; totals of cgroups and
-    /// functions stay.
+    /// Goes on under another configuration; totals of cgroups and functions stay. The kernel's
+    /// events are opened anew only if they are to be others, since meanwhile nothing is counted.
     #[must_use]
     pub fn reopen(
         mut self,
         config: Config,
-        events: impl FnOnce(&Config) -> Result<Box<dyn KernelEvents>, Unavailable>,
+        open: impl FnOnce(&Config) -> Result<Box<dyn KernelEvents>, Unavailable>,
     ) -> Self {
-        // What the old programs counted since the last tick is filed before they go.
-        let _ = self.tick();
+        let settings = |config: &Config| (config.sample_hz, config.tick_seconds, config.bpf_stats);
+        let others = settings(&self.context.config) != settings(&config);
+        if others {
+            // What the old programs counted since the last tick is filed before they go.
+            let _ = self.tick();
+        }
         let Self {
             context,
-            events: old,
+            events,
             collectors,
             accounts,
             tick,
         } = self;
-        drop((collectors, old));
-        let opened = events(&config);
-        let mut engine = Self::open(config, context.root, opened);
+        drop(collectors);
+        let events = match events.filter(|_| !others) {
+            Some(events) => Ok(events),
+            None => open(&config),
+        };
+        let mut engine = Self::open(config, context.root, events);
         (engine.accounts, engine.tick) = (accounts, tick);
         engine.scan();
         engine
@@ -221,7 +228,13 @@ fn open(entry: &Entry, context: &Context) -> State {
     if context.config.disable.iter().any(|name| name == entry.name) {
         return Err(Unavailable::Disabled);
     }
-    (entry.open)(context)
+    // As in `run`: a parser's bug takes out one collector.
+    catch_unwind(AssertUnwindSafe(|| (entry.open)(context))).unwrap_or_else(|_| {
+        Err(Unavailable::Refused {
+            tried: format!("starting {}", entry.name),
+            error: "it panicked; this is a bug in tlbd, please report it".into(),
+        })
+    })
 }
 
 /// Runs one collector. A panic in it (a parser's bug on an odd input) is a failure of that

@@ -12,7 +12,7 @@ use std::{
         Arc, Mutex, PoisonError,
         mpsc::{self, RecvTimeoutError},
     },
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -122,22 +122,24 @@ fn open(context: &Context) -> Result<Box<dyn Collector>, Unavailable> {
         cpu_seen: Duration::ZERO,
         owed: Duration::ZERO,
     };
-    if context.root.is_live() {
+    let thread = if context.root.is_live() {
         let spawned = thread::Builder::new()
             .name("tlbd-smaps".into())
             .spawn(move || reader.run());
-        spawned.map_err(|error| Unavailable::Refused {
+        Some(spawned.map_err(|error| Unavailable::Refused {
             tried: "starting the smaps thread".into(),
             error: error.to_string(),
-        })?;
+        })?)
     } else {
         // A captured host stands still: once is enough, and nobody is kept waiting.
         reader.percent = 100.0;
         let _ = reader.round();
-    }
+        None
+    };
     Ok(Box::new(Findings {
         found,
         bound: config.max_cgroups,
+        thread,
         _stop: stop,
     }))
 }
@@ -146,6 +148,7 @@ fn open(context: &Context) -> Result<Box<dyn Collector>, Unavailable> {
 struct Findings {
     found: Arc<Mutex<Found>>,
     bound: usize,
+    thread: Option<JoinHandle<()>>,
     _stop: mpsc::Sender<()>,
 }
 
@@ -156,6 +159,11 @@ impl Collector for Findings {
         _: &mut Accounts,
         view: &mut View,
     ) -> anyhow::Result<()> {
+        let ended = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
+        anyhow::ensure!(
+            !ended,
+            "the smaps thread panicked; this is a bug in tlbd, please report it"
+        );
         let found = lock(&self.found);
         let skips = Skip::ALL.iter().zip(found.skipped);
         view.smaps = Some(Smaps {

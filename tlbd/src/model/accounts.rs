@@ -67,6 +67,8 @@ pub struct Accounts {
     pub cgroups: Ledger<CgroupCounts>,
     /// Totals by kernel function.
     pub functions: Ledger<FunctionCounts>,
+    /// Samples of the clock.
+    pub samples: u64,
     /// Callers of each function's heaviest sample in this tick, innermost first.
     pub callers: HashMap<Arc<str>, Vec<Arc<str>>>,
     unknown: Arc<str>,
@@ -78,6 +80,7 @@ impl Default for Accounts {
             names: Cgroups::default(),
             cgroups: Ledger::default(),
             functions: Ledger::default(),
+            samples: 0,
             callers: HashMap::new(),
             unknown: UNKNOWN.into(),
         }

@@ -138,15 +138,3 @@ proptest! {
         prop_assert!(page(&view).ends_with("</html>"));
     }
 }
-
-/// For looking at: `TLBD_PAGE=/tmp/page.html cargo test -- --ignored page_for_eyes`.
-#[test]
-#[ignore = "writes a file for people"]
-fn page_for_eyes() {
-    let path = std::env::var("TLBD_PAGE").expect("TLBD_PAGE names the file to write");
-    let mut view = sample::busy(40);
-    let reason = "the kernel gives no exceptions:page_fault_user tracepoint (CONFIG_TRACEPOINTS off); \
-                  page faults need a kernel with it";
-    view.collectors[1] = down("page_fault", reason);
-    std::fs::write(path, page(&view)).unwrap();
-}

@@ -1,5 +1,3 @@
-use std::{collections::HashSet, time::Instant};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -286,41 +284,4 @@ proptest! {
     fn any_text_can_be_converted(text in "(# |HELP |TYPE |UNIT |counter|\\PC|[\n\\\\]){0,40}") {
         let _ = prometheus(&text);
     }
-}
-
-/// `cargo test --release -- --ignored --nocapture a_thousand_cgroups`.
-#[test]
-#[ignore = "a measurement; run it in a release build"]
-fn a_thousand_cgroups_are_written_in_milliseconds() {
-    const FAULTS: Metric = Metric {
-        name: "tlbd_cgroup_page_faults_total",
-        kind: Kind::Counter,
-        help: "Page faults",
-        labels: &["cgroup", "mode", "access"],
-        read: |view, series| {
-            for row in &view.cgroups {
-                series.count(&[&row.cgroup, "user", "load"], row.counts.faults[0][0]);
-            }
-        },
-    };
-    const ALL: &[&Metric] = &[&SECONDS, &SECONDS, &SECONDS];
-    const GROUPS: Metrics = &[&[&FAULTS; 14], ALL];
-    let view = Arc::new(sample::busy(1000));
-    let mut best = [f64::MAX; 2];
-    let (mut lines, mut bytes) = (HashSet::new(), 0);
-    for _ in 0..50 {
-        let start = Instant::now();
-        let text = openmetrics(&view, GROUPS).unwrap();
-        best[0] = best[0].min(start.elapsed().as_secs_f64());
-        let start = Instant::now();
-        let older = prometheus(&text);
-        best[1] = best[1].min(start.elapsed().as_secs_f64());
-        lines.insert(older.lines().count());
-        bytes = text.len();
-    }
-    let [openmetrics, prometheus] = best.map(|seconds| seconds * 1e3);
-    println!(
-        "{lines:?} lines, {bytes} bytes: OpenMetrics {openmetrics:.2} ms, + {prometheus:.2} ms"
-    );
-    assert!(openmetrics < 3.0, "{openmetrics}");
 }
