@@ -210,7 +210,7 @@ fn caveats(event: &Event) -> String {
         None => {}
     }
     if !event.union_of.is_empty() {
-        shown.push("joins the listed parts".to_owned());
+        shown.push(format!("joins {} listed events", event.union_of.len()));
     }
     if event.umask_ext != 0 {
         shown.push("needs umask bits 40-47".to_owned());

@@ -55,6 +55,8 @@ fn x86(text: &[u8]) -> Option<CpuId> {
 mod tests {
     use std::{fs, path::Path};
 
+    use proptest::prelude::*;
+
     use super::*;
 
     fn host(path: &str, text: &str) -> tempfile::TempDir {
@@ -95,5 +97,18 @@ mod tests {
         assert!(matches!(found(MIDR, "x"), Err(Error::Unnamed)));
         let nothing = identity(&Root::captured(Path::new("/nonexistent")));
         assert!(nothing.unwrap_err().to_string().contains(CPUINFO));
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_panics(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            text in "(processor|vendor_id|cpu family|model|stepping|[: \\n\\t]|[0-9]|GenuineIntel)*",
+        ) {
+            for bytes in [&bytes[..], text.as_bytes()] {
+                let _ = x86(bytes);
+                let _ = arm(&String::from_utf8_lossy(bytes));
+            }
+        }
     }
 }

@@ -1,16 +1,19 @@
 //! The shipped catalogue against the vendors' data, and files that a user may write.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
 
 use proptest::prelude::*;
 
 use super::*;
 
 mod identity;
+mod rows;
 mod vendor;
 
-fn catalogue() -> Catalogue {
-    Catalogue::shipped().unwrap()
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().unwrap());
+
+fn catalogue() -> &'static Catalogue {
+    &CATALOGUE
 }
 
 fn fixture(name: &str) -> String {
@@ -133,7 +136,7 @@ fn no_amd_and_no_older_arm_core_has_walk_cycles() {
 
 #[test]
 fn a_users_file_wins_over_the_shipped_one() {
-    let mut catalogue = catalogue();
+    let mut catalogue = catalogue().clone();
     let cpu = "GenuineIntel-6-8F".parse().unwrap();
     assert_eq!(catalogue.identify(&cpu).cores[0].uarch.id, "golden-cove");
     catalogue.add(Uarch::parse("mine.toml", SMALL).unwrap());

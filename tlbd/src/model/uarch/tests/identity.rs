@@ -131,7 +131,7 @@ fn every_cpuid_gets_the_cores_of_models_csv() {
     for (family, stepping) in x86() {
         let cpu: CpuId = format!("{family}-{stepping:X}").parse().unwrap();
         let expected = expected(&listed, &family, stepping);
-        assert_eq!(found(&catalogue, &cpu), expected, "{cpu}");
+        assert_eq!(found(catalogue, &cpu), expected, "{cpu}");
         assert_eq!(catalogue.identify(&cpu).note.is_some(), expected.is_empty());
     }
 }
