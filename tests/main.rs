@@ -10,6 +10,7 @@
 
 mod bounds;
 mod cli;
+mod events;
 mod golden;
 mod hostile;
 mod http;

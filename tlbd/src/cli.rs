@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, value_parser};
 
-use crate::config::{self, Config, DEFAULT_FILE, FILE_VARIABLE, Flags};
+use crate::{
+    config::{self, Config, DEFAULT_FILE, FILE_VARIABLE, Flags},
+    model::uarch::CpuId,
+};
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +45,15 @@ pub enum Invocation {
         directory: PathBuf,
         /// How long to count and sample.
         duration: Duration,
+    },
+    /// `tlbd events`.
+    Events {
+        /// The CPU to answer for, instead of this host's.
+        cpu: Option<CpuId>,
+        /// Print JSON instead of a table.
+        json: bool,
+        /// A file of the user that adds to the catalogue, or replaces one of its own.
+        uarch_file: Option<PathBuf>,
     },
     /// `tlbd config`: done, but for its answer to standard output.
     Print(String),
@@ -105,6 +117,15 @@ where
             directory,
             duration: Duration::from_secs(seconds),
         },
+        Command::Events {
+            cpu,
+            json,
+            uarch_file,
+        } => Invocation::Events {
+            cpu,
+            json,
+            uarch_file,
+        },
         Command::Config(ConfigCommand::Default) => Invocation::Print(config::default_toml()),
         Command::Config(ConfigCommand::Check { file }) => {
             let answer = format!("{}: ok\n", file.display());
@@ -164,6 +185,25 @@ enum Command {
         #[command(flatten)]
         flags: Flags,
     },
+    /// Say which hardware events answer which question, on this or any known CPU.
+    ///
+    /// For each role (cycles, walk cycles of loads, of stores ...): the vendor's event, its value
+    /// for perf_event_attr.config, how it is to be read, the counters that take it, and what to
+    /// know before its figures are believed. What the vendor lists no event for is left out. The
+    /// answer comes from tlbd's catalogue; `tlbd check` says whether this host lets it count.
+    #[command(after_long_help = EVENTS_HELP)]
+    Events {
+        /// The CPU, as GenuineIntel-6-55-4 (family decimal, model and stepping hexadecimal) or
+        /// 0x410fd490 (MIDR_EL1), instead of this host's
+        #[arg(long, value_name = "ID")]
+        cpu: Option<CpuId>,
+        /// Print one JSON document instead of a table
+        #[arg(long)]
+        json: bool,
+        /// A microarchitecture to add to the catalogue, or to replace the one of its id
+        #[arg(long, value_name = "FILE")]
+        uarch_file: Option<PathBuf>,
+    },
     /// Check a configuration file, or print one.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -214,6 +254,26 @@ Exit codes:
 Examples:
   tlbd check
   sudo -u tlbd tlbd check --json";
+
+const EVENTS_HELP: &str = "\
+READING of walk cycles:
+  active    cycles with at least one walk in flight
+  pending   walks in flight, summed every cycle: may exceed cycles
+  duration  cycles that a page walker is busy
+  proxy     stall cycles: near, but not walk cycles
+READING of walks: which are counted (completed, started, requested by a
+second-level miss, or as the Arm architecture defines them).
+
+Exit codes:
+  0  the catalogue has this CPU
+  1  it has not, and what stands in is printed; or it is not known which CPU this is
+  2  wrong usage or a wrong FILE
+
+Examples:
+  tlbd events
+  tlbd events --cpu GenuineIntel-6-8F
+  tlbd events --cpu 0x410fd490 --json
+  tlbd events --uarch-file new-core.toml";
 
 const CAPTURE_HELP: &str = "\
 Exit codes:

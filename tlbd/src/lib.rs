@@ -2,7 +2,8 @@
 //!
 //! Read the folders in the order the data flows: [`source`] (all kernel I/O and all `unsafe`),
 //! [`model`] (pure), [`collector`] (one file each, one registry), [`export`] (readers of the
-//! view). [`daemon`] wires them; [`check`] and [`capture`] are the other commands.
+//! view). [`daemon`] wires them; [`check`], [`capture`] and [`events`] are the other
+//! commands.
 
 #![deny(unsafe_code)]
 
@@ -12,6 +13,7 @@ pub mod cli;
 pub mod collector;
 pub mod config;
 pub mod daemon;
+pub mod events;
 pub mod export;
 pub mod model;
 mod notify;

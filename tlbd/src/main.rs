@@ -8,7 +8,8 @@ use std::{
 use tlbd::{
     capture, check,
     cli::{self, Invocation},
-    collector, daemon,
+    collector, daemon, events,
+    source::root::Root,
 };
 
 fn main() -> ExitCode {
@@ -48,6 +49,26 @@ fn run(invocation: Invocation) -> anyhow::Result<ExitCode> {
                 "captured to {folder}: run it with tlbd run --replay {folder}\n"
             ));
             Ok(ExitCode::SUCCESS)
+        }
+        Invocation::Events {
+            cpu,
+            json,
+            uarch_file,
+        } => {
+            let catalogue = match events::catalogue(uarch_file.as_deref()) {
+                Ok(catalogue) => catalogue,
+                Err(wrong) => {
+                    eprintln!("tlbd: {wrong:#}");
+                    return Ok(ExitCode::from(2));
+                }
+            };
+            let report = events::report(&catalogue, cpu, &Root::host())?;
+            say(&if json {
+                serde_json::to_string_pretty(&report)? + "\n"
+            } else {
+                report.text()
+            });
+            Ok(report.exit_code())
         }
         Invocation::Print(text) => {
             say(&text);

@@ -12,4 +12,5 @@ pub mod smaps;
 pub mod symbols;
 pub mod thp;
 pub mod tracepoint;
+pub mod uarch;
 pub mod view;

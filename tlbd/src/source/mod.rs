@@ -9,6 +9,7 @@ pub mod capability;
 pub mod capture;
 pub mod cgroupfs;
 pub mod clock;
+pub mod cpu;
 pub mod perf;
 pub mod root;
 pub mod tracefs;
