@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Write as _,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::PathBuf,
     process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
@@ -156,15 +157,20 @@ fn thousands_of_short_cgroups_leak_nothing_and_lose_nothing() {
     );
 }
 
-#[test]
-fn without_root_it_says_what_is_missing_and_does_the_rest() {
-    const NOBODY: u32 = 65534;
-    let Some(_turn) = turn() else { return };
-    // Where nobody may read the build folder, a copy does.
+/// A copy of the binary where every user may run it, as they may not in a build folder.
+fn copy_for_everybody() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("tlbd");
     fs::copy(env!("CARGO_BIN_EXE_tlbd"), &copy).unwrap();
+    (folder, copy)
+}
+
+#[test]
+fn without_root_it_says_what_is_missing_and_does_the_rest() {
+    const NOBODY: u32 = 65534;
+    let Some(_turn) = turn() else { return };
+    let (_folder, copy) = copy_for_everybody();
     let daemon = Daemon::start_as(&copy, NOBODY, &["--tick-seconds=0.5"]);
     daemon.wait_ticks(2);
     let metrics = daemon.metrics();
@@ -195,6 +201,29 @@ fn without_root_it_says_what_is_missing_and_does_the_rest() {
     let report = String::from_utf8_lossy(&check.stdout);
     assert_eq!(check.status.code(), Some(1), "{report}");
     assert!(report.contains("missing  CAP_BPF: needed to"), "{report}");
+}
+
+#[test]
+fn the_units_five_capabilities_are_enough_for_everything_but_tracefs() {
+    const CAPABILITIES: &str = "+bpf,+perfmon,+syslog,+sys_ptrace,+dac_read_search";
+    let Some(_turn) = turn() else { return };
+    let (_folder, copy) = copy_for_everybody();
+    let daemon = Daemon::spawn(
+        Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(format!("--inh-caps={CAPABILITIES}"))
+            .arg(format!("--ambient-caps={CAPABILITIES}"))
+            .arg(format!("--bounding-set=-all,{CAPABILITIES}"))
+            .arg(&copy)
+            .args(["run", "--listen=127.0.0.1:0", "--tick-seconds=0.5"]),
+    );
+    daemon.wait_ticks(3);
+    let metrics = daemon.metrics();
+    for sample in metrics.family("tlbd_up") {
+        assert_eq!(sample.value, 1.0, "{}", sample.label("collector"));
+    }
+    assert!(metrics.sum("tlbd_function_cpu_seconds_total", &[]) > 0.0);
+    assert!(metrics.sum("tlbd_cgroup_page_faults_total", &[]) > 0.0);
 }
 
 #[test]
