@@ -11,10 +11,13 @@ use crate::{
     model::{
         accounts::Accounts,
         symbols::{self, Aliases, Symbols},
-        view::{CollectorRow, Host, LossRow, Own, Pmu, View},
+        view::{CollectorRow, LossRow, View},
     },
     source::{Drained, Hooks, KernelEvents, Unavailable, root::Root},
 };
+
+/// What is said of a collector that panicked.
+const PANICKED: &str = "it panicked; this is a bug in tlbd, please report it";
 
 /// A collector, or why it does not run.
 type State = Result<Box<dyn Collector>, Unavailable>;
@@ -36,6 +39,17 @@ impl Engine {
         config: Config,
         root: Root,
         events: Result<Box<dyn KernelEvents>, Unavailable>,
+    ) -> Self {
+        Self::start(config, root, events, Accounts::default(), 0)
+    }
+
+    /// As [`open`](Self::open), with what was counted until `tick`.
+    fn start(
+        config: Config,
+        root: Root,
+        events: Result<Box<dyn KernelEvents>, Unavailable>,
+        accounts: Accounts,
+        tick: u64,
     ) -> Self {
         let hooks = match &events {
             Ok(events) => events.hooks().clone(),
@@ -61,8 +75,8 @@ impl Engine {
             context,
             events,
             collectors,
-            accounts: Accounts::default(),
-            tick: 0,
+            accounts,
+            tick,
         };
         engine.scan();
         engine
@@ -107,10 +121,7 @@ impl Engine {
             Some(events) => Ok(events),
             None => open(&config),
         };
-        let mut engine = Self::open(config, context.root, events);
-        (engine.accounts, engine.tick) = (accounts, tick);
-        engine.scan();
-        engine
+        Self::start(config, context.root, events, accounts, tick)
     }
 
     /// Builds the view of this instant.
@@ -119,7 +130,7 @@ impl Engine {
         let start = Instant::now();
         let drained = self.drain();
         let drain_seconds = start.elapsed().as_secs_f64();
-        let mut view = self.blank();
+        let mut view = View::empty(self.tick, SystemTime::now());
         view.collectors.push(CollectorRow {
             collector: "drain",
             up: drained.is_ok(),
@@ -157,27 +168,6 @@ impl Engine {
         view.functions = self.accounts.function_rows();
         view.folded.splice(0..0, self.accounts.folded());
         view
-    }
-
-    fn blank(&self) -> View {
-        View {
-            tick: self.tick,
-            at: SystemTime::now(),
-            host: Host::default(),
-            pmu: Pmu::default(),
-            cgroups: Vec::new(),
-            flush_reasons: Vec::new().into(),
-            functions: Vec::new(),
-            events: Vec::new(),
-            losses: Vec::new(),
-            cgroup_memory: Vec::new(),
-            cgroup_memory_age: None,
-            memory: None,
-            smaps: None,
-            collectors: Vec::new(),
-            folded: Vec::new(),
-            own: Own::default(),
-        }
     }
 
     fn drain(&mut self) -> anyhow::Result<Drained> {
@@ -232,7 +222,7 @@ fn open(entry: &Entry, context: &Context) -> State {
     catch_unwind(AssertUnwindSafe(|| (entry.open)(context))).unwrap_or_else(|_| {
         Err(Unavailable::Refused {
             tried: format!("starting {}", entry.name),
-            error: "it panicked; this is a bug in tlbd, please report it".into(),
+            error: PANICKED.into(),
         })
     })
 }
@@ -252,7 +242,7 @@ fn run(
             match catch_unwind(AssertUnwindSafe(|| collector.collect(tick, accounts, view))) {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(format!("{error:#}")),
-                Err(_) => Some("it panicked; this is a bug in tlbd, please report it".to_owned()),
+                Err(_) => Some(PANICKED.to_owned()),
             }
         }
         Err(reason) => Some(format!("{reason} ({})", reason.mend())),

@@ -352,7 +352,11 @@ fn read(root: &Root, process: &Process) -> Result<Reading, Skip> {
         .ok_or(Skip::Unreadable)?
         .extension
         .map;
-    let bytes = SMAPS_KINDS.map(|(_, field)| fields.get(field).copied().unwrap_or_default());
+    let mut bytes = [0; SMAPS_KINDS.len()];
+    for (bytes, (_, field)) in bytes.iter_mut().zip(SMAPS_KINDS) {
+        // Every kernel since 5.4 has them all: one without is cut, and nothing in it is a zero.
+        *bytes = *fields.get(field).ok_or(Skip::Unreadable)?;
+    }
     let cgroup = cgroup_of(&cgroups).ok_or(Skip::Unreadable)?;
     Ok(Reading {
         started: process.started,
@@ -360,4 +364,47 @@ fn read(root: &Root, process: &Process) -> Result<Reading, Skip> {
         bytes,
         at,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const ROLLUP: &str = include_str!("../../../tests/fixtures/smaps_rollup/6.12.txt");
+
+    fn reading(rollup: &str) -> Result<Reading, Skip> {
+        let host = tempfile::tempdir().unwrap();
+        let process = host.path().join("proc/7");
+        fs::create_dir_all(&process).unwrap();
+        fs::write(process.join("cgroup"), "0::/db.service\n").unwrap();
+        fs::write(process.join("smaps_rollup"), rollup).unwrap();
+        let process = Process {
+            pid: 7,
+            started: 1,
+            resident: 1,
+        };
+        read(&Root::captured(host.path()), &process)
+    }
+
+    #[test]
+    fn a_whole_file_gives_every_kind() {
+        let reading = reading(ROLLUP).ok().unwrap();
+        assert_eq!(&*reading.cgroup, "/db.service");
+        let huge = SMAPS_KINDS
+            .iter()
+            .position(|(kind, _)| *kind == "anonymous_huge");
+        assert_eq!(reading.bytes[huge.unwrap()], 16 << 20);
+    }
+
+    #[test]
+    fn a_file_without_a_field_is_unreadable_and_has_no_zeros() {
+        for (_, field) in SMAPS_KINDS {
+            let cut: String = (ROLLUP.lines())
+                .filter(|line| !line.starts_with(&format!("{field}:")))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            assert!(matches!(reading(&cut), Err(Skip::Unreadable)), "{field}");
+        }
+    }
 }

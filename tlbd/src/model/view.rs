@@ -49,6 +49,31 @@ pub struct View {
     pub own: Own,
 }
 
+impl View {
+    /// A view in which nothing was measured.
+    #[must_use]
+    pub fn empty(tick: u64, at: SystemTime) -> Self {
+        Self {
+            tick,
+            at,
+            host: Host::default(),
+            pmu: Pmu::default(),
+            cgroups: Vec::new(),
+            flush_reasons: Arc::new([]),
+            functions: Vec::new(),
+            events: Vec::new(),
+            losses: Vec::new(),
+            cgroup_memory: Vec::new(),
+            cgroup_memory_age: None,
+            memory: None,
+            smaps: None,
+            collectors: Vec::new(),
+            folded: Vec::new(),
+            own: Own::default(),
+        }
+    }
+}
+
 /// The machine that tlbd runs on.
 #[derive(Clone, Debug, Default)]
 pub struct Host {

@@ -19,9 +19,6 @@ const MIB: u64 = 1 << 20;
 /// A view of a host where nothing was measured.
 pub(crate) fn empty() -> View {
     View {
-        tick: 1,
-        at: UNIX_EPOCH + Duration::from_secs(1_763_698_200),
-        host: Host::default(),
         pmu: Pmu {
             name: "none".into(),
             microarch: "unknown".into(),
@@ -29,18 +26,7 @@ pub(crate) fn empty() -> View {
             walk_cycles: "absent".into(),
             reason: "this virtual machine has no hardware counters".into(),
         },
-        cgroups: Vec::new(),
-        flush_reasons: Arc::new([]),
-        functions: Vec::new(),
-        events: Vec::new(),
-        losses: Vec::new(),
-        cgroup_memory: Vec::new(),
-        cgroup_memory_age: None,
-        memory: None,
-        smaps: None,
-        collectors: Vec::new(),
-        folded: Vec::new(),
-        own: Own::default(),
+        ..View::empty(1, UNIX_EPOCH + Duration::from_secs(1_763_698_200))
     }
 }
 

@@ -53,7 +53,7 @@ pub struct BpfEvents {
     /// The events that programs hang on; closing one detaches its program.
     _events: Vec<OwnedFd>,
     /// Keeps run statistics on while it is open.
-    _stats: Option<OwnedFd>,
+    stats: Option<OwnedFd>,
     cgroup_events: RingBuf<MapData>,
     epoch: u32,
     /// An epoch that was turned away from, while programs may still write to it.
@@ -64,7 +64,6 @@ pub struct BpfEvents {
     period: u64,
     cpus: Vec<u32>,
     mounts: Mounts,
-    stats: bool,
 }
 
 /// How to sample.
@@ -111,7 +110,7 @@ impl BpfEvents {
         let mut source = Self {
             ebpf,
             _events: Vec::new(),
-            _stats: settings.stats.then(program::enable_stats).flatten(),
+            stats: settings.stats.then(program::enable_stats).flatten(),
             cgroup_events,
             epoch: 0,
             turned: None,
@@ -121,7 +120,6 @@ impl BpfEvents {
             period: period::of_frequency(settings.sample_hz),
             cpus,
             mounts: Mounts::find(&root).unwrap_or_default(),
-            stats: settings.stats,
         };
         source
             .make_room(0)
@@ -328,7 +326,7 @@ impl KernelEvents for BpfEvents {
     }
 
     fn programs(&self) -> Vec<ProgramRow> {
-        if self.stats {
+        if self.stats.is_some() {
             program::stats(&self.ebpf)
         } else {
             Vec::new()
